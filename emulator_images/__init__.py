@@ -1,0 +1,1 @@
+"""Reproducible device images, and `paper`, the simulated phone."""
