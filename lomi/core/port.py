@@ -1,0 +1,351 @@
+"""The port: all that an adapter sees of the broker, and all that the broker sees of an adapter.
+
+An adapter is a few handlers over a plain library. It gets calls whose target is in sight, in scope and current; it acts only
+through a permit; it tells the ledger when a runtime begins and ends. It never sees sessions, receipts or the store.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from lomi.contract.codes import EffectState, OperationState
+from lomi.contract.definition import ResourceKind
+from lomi.contract.model import Data, Input, Observation, Result
+from lomi.contract.panel import PanelKind, RuntimeState
+from lomi.core.grant import Grant
+from lomi.core.ids import ArtifactId, GenerationId, LeaseId, OperationId, PanelId, ProjectId, SessionId, WorkspaceId
+
+I = TypeVar("I", bound=Input)  # noqa: E741  one input model per tool
+
+
+class Clock(Protocol):
+    """Time, passed in."""
+
+    def monotonic(self) -> float:
+        """Seconds that only grow; for deadlines."""
+        ...
+
+    def time(self) -> float:
+        """Seconds since the epoch; for records."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKey:
+    """What a generation is a life of: a terminal or browser page by its panel id, a phone by its device id."""
+
+    kind: ResourceKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A folder whose device and inode are pinned while it is open."""
+
+    id: ProjectId
+    name: str
+    path: Path
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """A named set of panels in one project."""
+
+    id: WorkspaceId
+    project_id: ProjectId
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A view of a resource. It outlives the resource's generations."""
+
+    id: PanelId
+    workspace_id: WorkspaceId
+    tab_id: str
+    kind: PanelKind
+    title: str
+    resource: ResourceKey | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[I]):
+    """One admitted call. `workspace`, `project`, `panel`, `resource` and `generation` are set as far as the arguments name them."""
+
+    tool: str
+    input: I
+    session_id: SessionId
+    grant: Grant
+    workspace: Workspace | None = None
+    project: Project | None = None
+    panel: Panel | None = None
+    resource: ResourceKey | None = None
+    generation: GenerationId | None = None
+    operation_id: OperationId | None = None
+
+
+class Permit(Protocol):
+    """The only way to act. It exists only after the move to `running` is durable."""
+
+    @property
+    def operation_id(self) -> OperationId:
+        """The operation that this permit belongs to."""
+        ...
+
+    @property
+    def generation(self) -> GenerationId | None:
+        """The exact life of the target that may be acted on."""
+        ...
+
+    @property
+    def deadline(self) -> float:
+        """When the effect must be over, on the clock's monotonic scale."""
+        ...
+
+    @property
+    def revoked(self) -> bool:
+        """Whether authority has ended; needs no lock, may be asked at any time."""
+        ...
+
+    @property
+    def cancelling(self) -> bool:
+        """Whether the caller asked to stop."""
+        ...
+
+    async def cancel_requested(self) -> None:
+        """Return when the caller asks to stop; never returns otherwise."""
+        ...
+
+    def effect(self) -> AbstractAsyncContextManager[None]:
+        """The instant from which the outcome can be unknown. Enter it after the last check and before the first byte out.
+
+        Raises:
+            Refusal: on entering, when authority, lease or generation ended meanwhile; nothing was done then.
+        """
+        ...
+
+    def yield_turn(self) -> None:
+        """Let the next operation of the same target start; for work that goes on after its dispatch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Encoded pixels that travel once, beside the JSON."""
+
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """Answer of a read: the contract's data, its short rendering for a model, pictures."""
+
+    data: Data
+    text: str | None = None
+    pictures: tuple[Picture, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of an effect. `observe` is run after the receipt has settled, if the caller waits for it."""
+
+    result: Result | None
+    state: OperationState = OperationState.SUCCEEDED
+    effect: EffectState = EffectState.COMPLETE
+    observe: Callable[[], Awaitable[Observation]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a person is asked to decide: immutable, hashed as a whole. `binding` holds every fact the decision is bound to."""
+
+    title: str
+    lines: tuple[str, ...]
+    binding: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A reading tool: `check` runs in admission, without an await; `read` observes."""
+
+    tool: str
+    read: Callable[[Call[Any]], Awaitable[Reply]]
+    check: Callable[[Call[Any]], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """A mutating tool. `check` runs in admission and again before dispatch, without an await, and raises `Refusal` for what
+    lives in the adapter's memory (snapshot, ref, prompt). `plan` makes what a person must decide, None where nobody must.
+    """
+
+    tool: str
+    act: Callable[[Call[Any], Permit], Awaitable[Outcome]]
+    check: Callable[[Call[Any]], None] | None = None
+    plan: Callable[[Call[Any]], Awaitable[Plan | None]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Input authority over one generation for one session."""
+
+    id: LeaseId
+    generation: GenerationId
+    session_id: SessionId
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """A runtime identity that an earlier broker stored and never forgot: it may still be alive."""
+
+    kind: ResourceKind
+    name: str
+    generation: GenerationId
+    identity: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredArtifact:
+    """An immutable artifact: its wire form, and where its bytes are."""
+
+    id: ArtifactId
+    wire: Data
+    path: Path
+    byte_length: int
+    sha256: str
+
+
+class Artifacts(Protocol):
+    """Where captures and imports live."""
+
+    async def put_image(self, call: Call[Any], png: bytes, source: Data, geometry: Data | None) -> StoredArtifact:
+        """Store a PNG for the calling session.
+
+        Raises:
+            Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        ...
+
+    def open(self, call: Call[Any], artifact_id: str) -> AbstractAsyncContextManager[StoredArtifact]:
+        """Pin an artifact that this session may use for as long as it is read.
+
+        Raises:
+            Refusal: TARGET_NOT_FOUND when it is not this session's, expired, or its source is out of the grant.
+        """
+        ...
+
+
+class Ledger(Protocol):
+    """What an adapter tells the broker, and may ask of it."""
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifact store."""
+        ...
+
+    async def begin_generation(self, resource: ResourceKey) -> GenerationId:
+        """A new life of the resource: its counter is durable before this returns, and it is the current one at once."""
+        ...
+
+    def end_generation(self, generation: GenerationId) -> None:
+        """That life is over: its lease ends, queued work is refused."""
+        ...
+
+    def current(self, resource: ResourceKey) -> GenerationId | None:
+        """The present life of a resource."""
+        ...
+
+    async def remember(self, generation: GenerationId, identity: bytes) -> None:
+        """Store a runtime's identity (pid, start time, ports) before the runtime is used; at most 4 KiB."""
+        ...
+
+    async def forget(self, generation: GenerationId) -> None:
+        """The runtime is observed gone."""
+        ...
+
+    async def remembered(self, kind: ResourceKind) -> Sequence[Remembered]:
+        """Identities left by earlier brokers of this home."""
+        ...
+
+    def grant_lease(self, generation: GenerationId, session_id: SessionId) -> LeaseId:
+        """Give input authority to a session; the same one if it already holds it.
+
+        Raises:
+            Refusal: TARGET_BUSY (`already_leased`) when another session holds it.
+        """
+        ...
+
+    def release_lease(self, generation: GenerationId) -> None:
+        """End the lease, if there is one."""
+        ...
+
+    def lease(self, generation: GenerationId) -> Lease | None:
+        """Who holds input authority."""
+        ...
+
+    def take_over(self, resource: ResourceKey) -> None:
+        """A person acts on the resource: the lease ends at once, and none is given until they give back."""
+        ...
+
+    async def open_panel(
+        self, workspace_id: WorkspaceId, kind: PanelKind, title: str, resource_name: str | None
+    ) -> Panel:
+        """Add a panel at the end of the workspace. Without `resource_name` the resource is named by the panel itself."""
+        ...
+
+    async def close_panel(self, panel_id: PanelId) -> None:
+        """Take a panel out of the layout."""
+        ...
+
+    def panels_of(self, resource: ResourceKey) -> Sequence[Panel]:
+        """Every view of a resource."""
+        ...
+
+
+class Runtimes(Protocol):
+    """What the broker asks of an adapter about the resources of its kind."""
+
+    @property
+    def kind(self) -> ResourceKind:
+        """The kind of resource."""
+        ...
+
+    def state(self, resource: ResourceKey) -> RuntimeState:
+        """How the resource stands, from memory."""
+        ...
+
+    def check_claim(self, call: Call[Any]) -> None:
+        """Raise `Refusal` when input control can't be claimed now (not running, prompt not idle)."""
+        ...
+
+    def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
+        """Cut what the lease allowed, at once: held keys and touches, live streams. Must not wait."""
+        ...
+
+    async def close(self, resource: ResourceKey, permit: Permit) -> None:
+        """End the resource since its last view closes; returns when it is observed gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """One adapter as the composition root hands it to the broker."""
+
+    family: str
+    tools: tuple[Read | Act, ...]
+    runtimes: Runtimes | None = None
+    limitations: tuple[str, ...] = field(default=())
+
+
+AdapterFactory = Callable[[Ledger], AbstractAsyncContextManager[Adapter]]
+"""Opens an adapter for the life of a broker: sweeps what an earlier one left, ends what it started when it closes."""
