@@ -43,8 +43,8 @@ class CancelSignal(Protocol):
 class Request:
     """One request of a client. `id` is unique among the requests in flight on its connection.
 
-    When the client cancels, `cancelled` is set first and then the task that runs `Backend.call` is cancelled; at end of input
-    or loss of the connection the task is cancelled with `cancelled` unset.
+    When the client cancels, `cancelled` is set first and then the task that runs `Backend.call` is cancelled; at end of
+    input or loss of the connection the task is cancelled with `cancelled` unset.
     """
 
     id: str
