@@ -1,0 +1,224 @@
+"""The requests under way on one session, and the two streams through which the SDK sees them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+import anyio
+import msgspec
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from lomi.core.backend import Backend
+from lomi.link.errors import LinkError
+from lomi.mcp.lines import (
+    END_OF_INPUT,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    MAX_LINE,
+    TOO_MANY_PENDING,
+    Incoming,
+    RefusedLine,
+    RequestId,
+    read_line,
+)
+
+MAX_PENDING = 1024
+FAREWELL_SECONDS = 0.25
+"""How long calls that are under way at end of input may still answer."""
+
+SendLine = Callable[[bytes], Awaitable[None]]
+"""Sends one whole line, never interleaved with another; raises OSError or LinkError when the other side is gone."""
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request of the client, from its line to its answer."""
+
+    backend: Backend
+    id: RequestId
+    arguments: bytes
+    wants_progress: bool
+    cancellable: bool
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    parts: dict[str, msgspec.Raw] = field(default_factory=dict)
+
+
+class Traffic:
+    """What reader and writer share: the requests in flight."""
+
+    def __init__(self, lines: AsyncIterator[bytes], send_line: SendLine, backend: Backend) -> None:
+        self._lines = lines
+        self._send_line = send_line
+        self._backend = backend
+        self._exchanges: dict[RequestId, Exchange] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def next_message(self) -> SessionMessage | None:
+        """The next message that is the SDK's to answer; None at the end of input."""
+        async for line in self._lines:
+            if line == END_OF_INPUT:
+                break
+            try:
+                incoming = read_line(line)
+                message = self._admit(incoming) if incoming is not None else None
+            except RefusedLine as refused:
+                await self._refuse(refused)
+                continue
+            if message is not None:
+                return message
+        await self._farewell()
+        return None
+
+    def _admit(self, incoming: Incoming) -> SessionMessage | None:
+        if incoming.id is None:
+            return self._notification(incoming)
+        key = coerce_request_id(incoming.id)
+        if key in self._exchanges:
+            # Its id can't be named in the answer: the client would take that for the answer of the first one.
+            raise RefusedLine(INVALID_REQUEST, "the id is that of a request still under way")
+        if len(self._exchanges) >= MAX_PENDING:
+            raise RefusedLine(TOO_MANY_PENDING, f"at most {MAX_PENDING} requests may be under way", incoming.id)
+        exchange = Exchange(
+            backend=self._backend,
+            id=incoming.id,
+            arguments=incoming.arguments or b"{}",
+            wants_progress=_wants_progress(incoming.params),
+            cancellable=incoming.method != "initialize",
+        )
+        self._exchanges[key] = exchange
+        self._idle.clear()
+
+        async def forget() -> None:
+            self.settle(key)
+
+        request = JSONRPCRequest(jsonrpc="2.0", id=incoming.id, method=incoming.method, params=incoming.params)
+        return SessionMessage(request, ServerMessageMetadata(request_context=exchange, on_request_unanswered=forget))
+
+    def _notification(self, incoming: Incoming) -> SessionMessage | None:
+        """Pass on what means something here; a flood of anything else costs one look each."""
+        if incoming.method == "notifications/cancelled":
+            named = (incoming.params or {}).get("requestId")
+            if not isinstance(named, int | str) or isinstance(named, bool):
+                return None
+            exchange = self._exchanges.get(coerce_request_id(named))
+            if exchange is None or not exchange.cancellable:
+                return None
+            # The handler can't tell this from the end of input by its CancelledError; so it is noted first.
+            exchange.cancelled.set()
+        elif incoming.method != "notifications/initialized":
+            return None
+        return SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=incoming.method, params=incoming.params))
+
+    async def _farewell(self) -> None:
+        try:
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                await self._idle.wait()
+        except TimeoutError:
+            return
+
+    def settle(self, key: RequestId) -> Exchange | None:
+        """Take a request out of those in flight."""
+        exchange = self._exchanges.pop(key, None)
+        if not self._exchanges:
+            self._idle.set()
+        return exchange
+
+    async def _refuse(self, refused: RefusedLine) -> None:
+        await self._send({"id": refused.id, "error": {"code": refused.code, "message": refused.message}})
+
+    async def answer(self, message: JSONRPCResponse | JSONRPCError | JSONRPCNotification | JSONRPCRequest) -> None:
+        """Write what the SDK made, with the parts of that request spliced in."""
+        if isinstance(message, JSONRPCNotification | JSONRPCRequest):
+            await self._send(message.model_dump(mode="json", by_alias=True, exclude_unset=True))
+            return
+        exchange = self.settle(coerce_request_id(message.id)) if message.id is not None else None
+        if isinstance(message, JSONRPCError):
+            await self._send({"id": message.id, "error": _error(message)})
+            return
+        parts = exchange.parts if exchange is not None else {}
+        line = _line({"id": message.id, "result": {**message.result, **parts}})
+        if len(line) > MAX_LINE:
+            line = _line({"id": message.id, "error": {"code": INTERNAL_ERROR, "message": "the answer is over 8 MiB"}})
+        await self._write(line)
+
+    async def _send(self, message: dict[str, object]) -> None:
+        await self._write(_line(message))
+
+    async def _write(self, line: bytes) -> None:
+        try:
+            await self._send_line(line)
+        except (OSError, LinkError) as error:
+            raise anyio.BrokenResourceError from error
+
+
+class Reader:
+    """The SDK's read stream over a session."""
+
+    def __init__(self, session: Traffic) -> None:
+        self._session = session
+
+    async def receive(self) -> SessionMessage:
+        """The next message."""
+        message = await self._session.next_message()
+        if message is None:
+            raise anyio.EndOfStream
+        return message
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        message = await self._session.next_message()
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+class Writer:
+    """The SDK's write stream over a session."""
+
+    def __init__(self, session: Traffic) -> None:
+        self._session = session
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Write one message."""
+        await self._session.answer(item.message)
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+def _wants_progress(params: dict[str, object] | None) -> bool:
+    meta = (params or {}).get("_meta")
+    return isinstance(meta, dict) and "progressToken" in meta
+
+
+def _error(message: JSONRPCError) -> dict[str, object]:
+    if message.error.code == 0:
+        # The SDK's mark for an exception that nobody mapped; its text may name paths or other sessions.
+        return {"code": INTERNAL_ERROR, "message": "internal error"}
+    return message.error.model_dump(mode="json", exclude_none=True)
+
+
+def _line(message: dict[str, object]) -> bytes:
+    # The id stands near the front of every line, so that a pipe can find it without reading the rest.
+    return msgspec.json.encode({"jsonrpc": "2.0", **message})
