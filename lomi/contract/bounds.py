@@ -1,12 +1,13 @@
 """Bounds of fields: declared once beside the type, shown in the schema, checked after decoding.
 
-msgspec's own constraints would make an out-of-range value look like a wrong type. The contract wants wrong types as invalid
-params and out-of-range values as envelope errors with a reason and a field, so bounds ride in `Meta` and are checked here.
+msgspec's own constraints would make an out-of-range value look like a wrong type. The contract wants wrong types as
+invalid params and out-of-range values as envelope errors with a reason and a field, so bounds ride in `Meta` and are
+checked here.
 """
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -14,8 +15,11 @@ from msgspec import Meta
 from lomi.contract.codes import ErrorCode
 
 
-class OutOfBounds(Exception):
-    """Raised when a well-typed value is outside its bounds; `field` is a JSON pointer into the arguments."""
+class OutOfBounds(Exception):  # noqa: N818  named for what is wrong with the value
+    """Raised when a well-typed value is outside its bounds; `field` is a JSON pointer into the arguments.
+
+    `code` replaces the code of the reason where the contract names another one for this field.
+    """
 
     def __init__(self, field: str, reason: str, *, code: ErrorCode | None = None, limit: int | None = None) -> None:
         super().__init__(f"{field}: {reason}")
@@ -26,39 +30,33 @@ class OutOfBounds(Exception):
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
-    """One field's bounds: `least`/`most` for numbers, `shortest`/`longest` characters, `most_bytes` of UTF-8, items, pattern.
+    """One field's bounds.
+
+    `least` and `most` are for numbers, and for decimals in text (`decimal`); `shortest` and `longest` count characters
+    or items; `most_bytes` is UTF-8; the pattern is for the whole text; `components` are those of a project path.
 
     `code` replaces RESOURCE_EXHAUSTED where the contract names another code for a malformed value.
     """
 
     least: float | None = None
     most: float | None = None
+    decimal: bool = False
     shortest: int | None = None
     longest: int | None = None
     most_bytes: int | None = None
     pattern: str | None = None
+    components: int | None = None
     code: ErrorCode | None = None
-    shown: bool = True
 
 
-def _schema_of(bound: Bound) -> dict[str, Any]:
-    pairs = {
-        "minimum": bound.least,
-        "maximum": bound.most,
-        "minLength": bound.shortest,
-        "maxLength": bound.longest,
-        "pattern": f"^(?:{bound.pattern})$" if bound.pattern else None,
-    }
-    return {key: value for key, value in pairs.items() if value is not None} if bound.shown else {}
-
-
-def _meta(bound: Bound) -> Meta:
-    return Meta(extra_json_schema=_schema_of(bound), extra={"bound": bound})
+def _meta(bound: Bound, **shown: float | None) -> Meta:
+    schema = {key: value for key, value in shown.items() if value is not None}
+    return Meta(extra_json_schema=schema or None, extra={"bound": bound})
 
 
 def number(least: float, most: float) -> Meta:
     """A number from `least` to `most`, both included."""
-    return _meta(Bound(least=least, most=most))
+    return _meta(Bound(least=least, most=most), minimum=least, maximum=most)
 
 
 def text(
@@ -70,60 +68,134 @@ def text(
     code: ErrorCode | None = None,
     shown: bool = True,
 ) -> Meta:
-    """A text by characters, UTF-8 bytes and a pattern that the WHOLE text must match. `shown=False` keeps it out of the schema."""
-    bound = Bound(longest=longest, shortest=shortest, most_bytes=most_bytes, pattern=pattern, code=code, shown=shown)
-    return _meta(bound)
+    """A text by characters, UTF-8 bytes and a pattern that the WHOLE text must match.
+
+    Patterns are never shown: dialects differ, and a list of tools is paid for in every conversation. `shown=False`
+    keeps the lengths out of the schema too.
+    """
+    bound = Bound(longest=longest, shortest=shortest, most_bytes=most_bytes, pattern=pattern, code=code)
+    if not shown:
+        return _meta(bound)
+    return _meta(bound, minLength=shortest, maxLength=longest if longest is not None else most_bytes)
+
+
+def decimal(most: int, *, least: int = 0) -> Meta:
+    """A canonical decimal in text, from `least` to `most`."""
+    return _meta(Bound(decimal=True, least=least, most=most, longest=len(str(most)), pattern="0|[1-9][0-9]*"))
+
+
+def project_path(longest: int = 4096, *, shortest: int = 0, components: int = 128) -> Meta:
+    """A path inside the project: relative, no empty, `.` or `..` part, no backslash, no NUL; else `path_refused`."""
+    return _meta(Bound(longest=longest, shortest=shortest, components=components))
 
 
 def items(most: int, *, least: int = 0) -> Meta:
     """An array of `least` to `most` items."""
-    bound = Bound(shortest=least, longest=most)
-    shown = {"minItems": least, "maxItems": most} if least else {"maxItems": most}
-    return Meta(extra_json_schema=shown, extra={"bound": bound})
+    return _meta(Bound(shortest=least, longest=most), minItems=least or None, maxItems=most)
 
 
-# Identity fields keep their bounds out of the input schema: they repeat in every tool, and the list is paid in every conversation.
+def says(meaning: str) -> Meta:
+    """One short sentence for a model, shown in the schema where the name does not say enough."""
+    return Meta(description=meaning)
+
+
+NO_CONTROL = r"[^\x00-\x1f\x7f-\x9f]*"
+NO_NUL = r"[^\x00]*"
+LINE = r"(?=.*\S)[^\x00-\x1f\x7f-\x9f]*"
+"""One line with something to see on it."""
+
+# Identity fields keep their bounds out of the input schema: they repeat in every tool, and the list is paid in every
+# conversation.
 Id = Annotated[str, text(128, shortest=1, pattern=r"[A-Za-z0-9_:.\-]+", shown=False)]
 Hex64 = Annotated[str, text(pattern="[0-9a-f]{64}", shown=False)]
 Hex32 = Annotated[str, text(pattern="[0-9a-f]{32}", shown=False)]
 CommitHash = Annotated[str, text(pattern="[0-9a-f]{40}|[0-9a-f]{64}", shown=False)]
 Uuid = Annotated[str, text(pattern="[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", shown=False)]
-Decimal = Annotated[str, text(20, pattern="0|[1-9][0-9]*", shown=False)]
+Decimal = Annotated[str, decimal(2**64 - 1)]
+SafeDecimal = Annotated[str, decimal(2**53 - 2)]
+"""A revision that JavaScript can count: under 2^53 - 1."""
 Epoch = Annotated[str, text(pattern="[0-9a-f]{40}", code=ErrorCode.RETRY_WINDOW_EXPIRED, shown=False)]
-Sequence = Annotated[str, text(16, pattern="[1-9][0-9]{0,15}", shown=False)]
-Cursor = Annotated[str, text(160, shortest=1, code=ErrorCode.CURSOR_EXPIRED, shown=False)]
-RelativePath = Annotated[str, text(4096, shortest=1, shown=False)]
-RelativeDirectory = Annotated[str, text(4096, shown=False)]
+Sequence = Annotated[str, decimal(2**53 - 1, least=1)]
+RelativePath = Annotated[str, project_path(shortest=1)]
+RelativeDirectory = Annotated[str, project_path()]
 ArtifactBytes = Annotated[int, number(0, 536_870_912)]
 
-Check = Callable[[Any, str], None]
+
+def page_cursor(longest: int) -> Meta:
+    """An opaque cursor; anything else than what a page gave is CURSOR_EXPIRED."""
+    return text(longest, shortest=1, code=ErrorCode.CURSOR_EXPIRED, shown=False)
 
 
-def _length(value: Any) -> int:
-    return len(value)
+Cursor = Annotated[str, page_cursor(128)]
+
+_Check = Callable[[Any, str], None]
 
 
-def _check_bound(bound: Bound, value: Any, field: str) -> None:
-    if isinstance(value, bool):
-        return
-    if isinstance(value, (int, float)):
-        if (bound.least is not None and not value >= bound.least) or (
-            bound.most is not None and not value <= bound.most
-        ):
-            limit = bound.most if bound.most is not None and not value <= bound.most else bound.least
-            raise OutOfBounds(field, "out_of_range", code=bound.code, limit=int(limit) if limit is not None else None)
-        return
-    if not isinstance(value, (str, tuple, list)):
-        return
-    if bound.longest is not None and _length(value) > bound.longest:
-        raise OutOfBounds(field, "too_long", code=bound.code, limit=bound.longest)
-    if bound.shortest is not None and _length(value) < bound.shortest:
-        raise OutOfBounds(field, "malformed", code=bound.code, limit=bound.shortest)
-    if isinstance(value, str):
-        if bound.most_bytes is not None and len(value.encode()) > bound.most_bytes:
-            raise OutOfBounds(field, "too_long", code=bound.code, limit=bound.most_bytes)
-        if bound.pattern is not None and re.fullmatch(bound.pattern, value) is None:
-            raise OutOfBounds(field, "malformed", code=bound.code)
+def _range_check(bound: Bound) -> _Check:
+    least, most, code = bound.least, bound.most, bound.code
+
+    def check(value: Any, field: str) -> None:
+        # `not >=` and not `<`, so that a NaN is refused too.
+        if least is not None and not value >= least:
+            raise OutOfBounds(field, "out_of_range", code=code, limit=int(least))
+        if most is not None and not value <= most:
+            raise OutOfBounds(field, "out_of_range", code=code, limit=int(most))
+
+    return check
+
+
+def _length_check(bound: Bound) -> _Check:
+    longest, shortest, code = bound.longest, bound.shortest, bound.code
+
+    def check(value: Any, field: str) -> None:
+        if longest is not None and len(value) > longest:
+            raise OutOfBounds(field, "too_long", code=code, limit=longest)
+        if shortest is not None and len(value) < shortest:
+            raise OutOfBounds(field, "malformed", code=code, limit=shortest)
+
+    return check
+
+
+def _check_path(value: str, field: str, most: int) -> None:
+    parts = value.split("/") if value else []
+    if len(parts) > most or "\\" in value or "\0" in value or any(part in ("", ".", "..") for part in parts):
+        raise OutOfBounds(field, "path_refused", code=ErrorCode.SCOPE_DENIED)
+
+
+def _text_check(bound: Bound) -> _Check:
+    length = _length_check(bound)
+    most_bytes, code, components = bound.most_bytes, bound.code, bound.components
+    matches = re.compile(bound.pattern, re.DOTALL).fullmatch if bound.pattern is not None else None
+    in_range = _range_check(bound) if bound.decimal else None
+
+    def check(value: Any, field: str) -> None:
+        length(value, field)
+        if most_bytes is not None and len(value) * 4 > most_bytes and len(value.encode()) > most_bytes:
+            raise OutOfBounds(field, "too_long", code=code, limit=most_bytes)
+        if matches is not None and matches(value) is None:
+            raise OutOfBounds(field, "malformed", code=code)
+        if in_range is not None:
+            in_range(int(value), field)
+        if components is not None:
+            _check_path(value, field, components)
+
+    return check
+
+
+def _check_of(bound: Bound) -> _Check:
+    """The check of a bound, by the kind of value it meets: a field may be a union (number, text, null)."""
+    of_number, of_text, of_items = _range_check(bound), _text_check(bound), _length_check(bound)
+
+    def check(value: Any, field: str) -> None:
+        if isinstance(value, str):
+            of_text(value, field)
+        elif isinstance(value, (int, float)):
+            if not isinstance(value, bool):
+                of_number(value, field)
+        elif isinstance(value, tuple):
+            of_items(value, field)
+
+    return check
 
 
 def _bounds_in(annotation: Any) -> Iterator[Bound]:
@@ -134,7 +206,7 @@ def _bounds_in(annotation: Any) -> Iterator[Bound]:
             if isinstance(meta, Meta) and meta.extra:
                 yield meta.extra["bound"]
         yield from _bounds_in(inner)
-    elif get_origin(annotation) not in (list, tuple):
+    elif get_origin(annotation) is not tuple:
         for member in get_args(annotation):
             yield from _bounds_in(member)
 
@@ -142,22 +214,61 @@ def _bounds_in(annotation: Any) -> Iterator[Bound]:
 def _item_bounds(annotation: Any) -> tuple[Bound, ...]:
     if get_origin(annotation) is Annotated:
         return _item_bounds(get_args(annotation)[0])
-    if get_origin(annotation) in (list, tuple):
+    if get_origin(annotation) is tuple:
         return tuple(_bounds_in(get_args(annotation)[0]))
     return tuple(bound for member in get_args(annotation) for bound in _item_bounds(member))
 
 
-_plans: dict[type, tuple[tuple[str, str, tuple[Bound, ...], tuple[Bound, ...]], ...]] = {}
+def _holds_struct(annotation: Any) -> bool:
+    if isinstance(annotation, type):
+        return issubclass(annotation, msgspec.Struct)
+    return any(_holds_struct(member) for member in get_args(annotation))
 
 
-def _plan(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, tuple[Bound, ...], tuple[Bound, ...]], ...]:
-    if kind not in _plans:
-        hints = get_type_hints(kind, include_extras=True)
-        _plans[kind] = tuple(
-            (name, wire, tuple(_bounds_in(hints[name])), _item_bounds(hints[name]))
-            for name, wire in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+class FieldBounds(NamedTuple):
+    """What is declared for one field: its name in Python and on the wire, its own bounds, those of its items."""
+
+    name: str
+    wire: str
+    own: tuple[Bound, ...]
+    of_items: tuple[Bound, ...]
+    nested: bool
+
+
+def declared_bounds(kind: type[msgspec.Struct]) -> tuple[FieldBounds, ...]:
+    """The bounds of each field of `kind`, in declaration order."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        FieldBounds(name, wire, tuple(_bounds_in(hints[name])), _item_bounds(hints[name]), _holds_struct(hints[name]))
+        for name, wire in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    )
+
+
+class _FieldPlan(NamedTuple):
+    name: str
+    pointer: str
+    checks: tuple[_Check, ...]
+    item_checks: tuple[_Check, ...]
+    nested: bool
+
+
+_plans: dict[type, tuple[_FieldPlan, ...]] = {}
+
+
+def _plan(kind: type[msgspec.Struct]) -> tuple[_FieldPlan, ...]:
+    plan = tuple(
+        _FieldPlan(
+            field.name,
+            f"/{field.wire}",
+            tuple(_check_of(bound) for bound in field.own),
+            tuple(_check_of(bound) for bound in field.of_items),
+            field.nested,
         )
-    return _plans[kind]
+        for field in declared_bounds(kind)
+        if field.own or field.of_items or field.nested
+    )
+    _plans[kind] = plan
+    return plan
 
 
 def check_bounds(value: msgspec.Struct, pointer: str = "") -> None:
@@ -166,18 +277,19 @@ def check_bounds(value: msgspec.Struct, pointer: str = "") -> None:
     Raises:
         OutOfBounds: the first field, in declaration order, that is outside its bounds.
     """
-    for name, wire, bounds, item_bounds in _plan(type(value)):
+    plan = _plans.get(type(value))
+    for name, wire, checks, item_checks, nested in _plan(type(value)) if plan is None else plan:
         current = getattr(value, name)
-        if current is None or current is msgspec.UNSET:
+        if current is None:
             continue
-        field = f"{pointer}/{wire}"
-        for bound in bounds:
-            _check_bound(bound, current, field)
-        if isinstance(current, msgspec.Struct):
-            check_bounds(current, field)
-        elif isinstance(current, (tuple, list)):
+        field = pointer + wire
+        for check in checks:
+            check(current, field)
+        if isinstance(current, tuple):
             for index, item in enumerate(current):
-                if isinstance(item, msgspec.Struct):
+                for check in item_checks:
+                    check(item, f"{field}/{index}")
+                if nested and isinstance(item, msgspec.Struct):
                     check_bounds(item, f"{field}/{index}")
-                for bound in item_bounds:
-                    _check_bound(bound, item, f"{field}/{index}")
+        elif nested and isinstance(current, msgspec.Struct):
+            check_bounds(current, field)

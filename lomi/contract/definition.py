@@ -1,11 +1,11 @@
 """A tool as data. Catalogue, schemas, docs, admission and the guarantee table are all derived from these values."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Literal
 
 import msgspec
 
-from lomi.contract.model import Data, Input, KeyedInput, Result, RevisedInput
+from lomi.contract.model import Data, Input, KeyedInput, Result
 from lomi.contract.scopes import SCOPES
 
 RetryIdentity = Literal["key", "sequence_stored", "sequence_in_memory", "none"]
@@ -24,12 +24,24 @@ def no_more_scopes(_: Any) -> tuple[str, ...]:
     return ()
 
 
+def no_rule(_: Any) -> None:
+    """No rule between the fields."""
+
+
+def given_wait(given: Any) -> int:
+    """`waitMs` as it was given or defaulted; 0 for a tool that never waits."""
+    return getattr(given, "wait_ms", 0)
+
+
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """One tool. What can be read from the input model is derived from it, never stated twice.
 
-    `scopes` are always needed; `more_scopes(input)` those that these arguments add. `results` are data kinds of a read or
-    result kinds of an operation (`Failure` is implied). `secret_fields` enter the fingerprint as an HMAC. `deadline_s` bounds
-    the effect; `decision_s` the wait for a person, 0 where nobody decides. `unpaired` tools answer before pairing.
+    `scopes` are always needed; `more_scopes(input)` those that these arguments add; of `either_scopes(input)` one is
+    enough. `rule(input)` raises OutOfBounds where fields don't go together. `wait_of(input)` is how long the call
+    waits, in milliseconds. `results` are data kinds of a read or result kinds of an operation (`Failure` is implied).
+    `secret_fields` are wire names, at any depth, of typed text that enters the fingerprint as an HMAC; `reply_only`
+    fields only shape the reply and stay out of it. `deadline_s` bounds the effect; `decision_s` the wait for a person,
+    0 where nobody decides. `unpaired` tools answer before pairing. `notes` are for the documentation.
     """
 
     name: str
@@ -40,7 +52,10 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     mutation: bool = False
     more_scopes: Callable[[Any], tuple[str, ...]] = no_more_scopes
+    either_scopes: Callable[[Any], tuple[str, ...]] = no_more_scopes
     more_scopes_text: tuple[str, ...] = ()
+    rule: Callable[[Any], None] = no_rule
+    wait_of: Callable[[Any], int] = given_wait
     needs_lease: bool = False
     destructive: bool = False
     open_world: bool = False
@@ -70,13 +85,19 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def checks_revision(self) -> bool:
-        """Whether `expectedRevision` is compared with the domain revision."""
-        return issubclass(self.input, RevisedInput) and not self.own_revision
+        """Whether `expectedRevision`, where it is given, is compared with the domain revision."""
+        return self.mutation and "expected_revision" in self.fields and not self.own_revision
 
     @property
     def stored(self) -> bool:
         """Whether a call leaves a receipt."""
         return self.mutation and self.retry_identity in ("key", "sequence_stored")
+
+    def lacking_scopes(self, given: Input, granted: Collection[str]) -> tuple[str, ...]:
+        """The scopes that this call needs and `granted` does not hold; empty when the call is in scope."""
+        lacking = tuple(scope for scope in (*self.scopes, *self.more_scopes(given)) if scope not in granted)
+        either = self.either_scopes(given)
+        return lacking if not either or any(scope in granted for scope in either) else (*lacking, either[0])
 
     @property
     def generation_field(self) -> str | None:

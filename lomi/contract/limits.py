@@ -1,7 +1,7 @@
 """All bounds that an owner may set, as one frozen value with two presets.
 
-`DESKTOP` is section 28 of the contract, exact. `LAB` is for headless brokers; each field may be overridden under `[limits]`.
-Sizes are bytes, times seconds.
+`DESKTOP` is section 28 of the contract, exact. `LAB` is for headless brokers; each field may be overridden under
+`[limits]`. Sizes are bytes, times seconds.
 """
 
 import msgspec
@@ -22,7 +22,10 @@ QUEUED_CALLS = 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Every bound of a broker that is a matter of taste or size. Field names are the keys of the policy's `[limits]`."""
+    """Every bound of a broker that is a matter of taste or size.
+
+    Field names are the keys of the policy's `[limits]`.
+    """
 
     receipts: int = 4096
     epochs: int = 4096

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lomi.contract.bounds import Cursor, Decimal, Epoch, Id, number
+from lomi.contract.bounds import Cursor, Decimal, Epoch, Id, number, says, text
 from lomi.contract.codes import Details, EffectState, ErrorCode, OperationState
 
 
@@ -39,6 +39,11 @@ WaitMs = Annotated[int, number(0, 15_000)]
 """How long a mutation's call may wait for its receipt to settle, in milliseconds; bounds nothing else."""
 LongWaitMs = Annotated[int, number(0, 55_000)]
 """How long a read may wait for a change, in milliseconds."""
+
+
+SnapshotForm = Annotated[Literal["elements", "outline"], says("outline: short lines with refs")]
+"""The form of a snapshot. None is the session's own default: `elements`, and `outline` in the qa profile."""
+SnapshotQuery = Annotated[str, text(512, shortest=1), says("find by text, role or id in the whole tree")]
 
 
 class KeyedInput(WorkspaceInput, frozen=True, kw_only=True):
@@ -86,9 +91,9 @@ class Failure(Result, frozen=True, kw_only=True, tag_field="kind", tag="failure"
 
 
 class Observation(Model, frozen=True, kw_only=True, omit_defaults=True):
-    """What was seen after an effect: never stored, no part of the result. `lines` are the short rendering, newest facts first.
+    """What was seen after an effect: never stored, no part of the result.
 
-    `settled` says whether the target came to rest within the bound; `truncated` that lines were left out.
+    `lines` are the short rendering, newest facts first; `settled` says whether the target came to rest within the bound; `truncated` that lines were left out.
     """
 
     settled: bool
@@ -96,6 +101,7 @@ class Observation(Model, frozen=True, kw_only=True, omit_defaults=True):
     snapshot_id: str | None = None
     navigation_id: str | None = None
     focused: str | None = None
+    domain_revision: str | None = None
     truncated: bool = False
     limitations: tuple[str, ...] = ()
 

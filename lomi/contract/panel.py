@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from lomi.contract.bounds import Decimal, Id, Uuid, items
+from lomi.contract.bounds import Decimal, Id, OutOfBounds, Uuid, items
 from lomi.contract.definition import define
-from lomi.contract.model import Data, Model, PagedInput, PanelRevised, Result, RevisedInput
+from lomi.contract.model import Data, Model, PagedInput, PanelKeyed, PanelRevised, Result, RevisedInput
 
 Ownership = Literal["this_session", "another_session", "human_or_unassigned"]
 RuntimeState = Literal["unobserved", "not_started", "starting", "running", "ready", "exited"]
@@ -124,13 +124,17 @@ class PanelMoved(Result, frozen=True, kw_only=True, tag_field="kind", tag="panel
     destination: Destination | None
 
 
-class PanelControlInput(PanelRevised, frozen=True, kw_only=True):
-    """Terminal form: `terminalSessionId`. Android form: `deviceId` + `generation`. Exactly one of them."""
+class PanelControlInput(PanelKeyed, frozen=True, kw_only=True):
+    """Terminal form: `terminalSessionId`.
+
+    Android form: `deviceId`, `generation`, `expectedRevision`. Exactly one of them.
+    """
 
     action: Literal["claim", "release"]
     terminal_session_id: Id | None = None
     device_id: Uuid | None = None
     generation: Uuid | None = None
+    expected_revision: Decimal | None = None
 
 
 class TerminalControl(Result, frozen=True, kw_only=True, tag_field="kind", tag="terminal_control"):
@@ -162,6 +166,25 @@ class PanelCloseInput(PanelRevised, frozen=True, kw_only=True):
 
 def _move_scopes(given: PanelMoveInput) -> tuple[str, ...]:
     return () if isinstance(given.movement, ReorderTab) else ("panel.focus",)
+
+
+def _one_form(given: PanelControlInput) -> None:
+    if given.terminal_session_id is not None:
+        for field, value in (
+            ("/deviceId", given.device_id),
+            ("/generation", given.generation),
+            ("/expectedRevision", given.expected_revision),
+        ):
+            if value is not None:
+                raise OutOfBounds(field, "variant_unclear")
+        return
+    for field, value in (
+        ("/deviceId", given.device_id),
+        ("/generation", given.generation),
+        ("/expectedRevision", given.expected_revision),
+    ):
+        if value is None:
+            raise OutOfBounds(field, "variant_unclear")
 
 
 def _control_scopes(given: PanelControlInput) -> tuple[str, ...]:

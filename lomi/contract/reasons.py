@@ -1,4 +1,4 @@
-"""Reasons that belong to no single adapter. Each adapter family adds its own table beside its tools.
+"""Reasons that belong to no single family. Each family adds its own table beside its tools.
 
 A reason never widens a code: it says which of the documented cases happened and what to do next.
 """
@@ -11,6 +11,7 @@ COMMON_REASONS: tuple[Reason, ...] = (
     Reason("out_of_range", _C.RESOURCE_EXHAUSTED, "Use a value inside the bounds of the tool's input schema."),
     Reason("too_long", _C.RESOURCE_EXHAUSTED, "Shorten the value to the stated limit."),
     Reason("malformed", _C.RESOURCE_EXHAUSTED, "Send the value in the form the tool's documentation states."),
+    Reason("field_needed", _C.RESOURCE_EXHAUSTED, "Give this field too: it is needed together with the others given."),
     Reason("variant_unclear", _C.RESOURCE_EXHAUSTED, "Give exactly one of the documented forms of this input."),
     Reason("arguments_too_large", _C.RESOURCE_EXHAUSTED, "Keep the tool arguments under 64 KiB."),
     Reason("limit_full", _C.RESOURCE_EXHAUSTED, "Wait for running work to end, or close what is no longer needed."),
@@ -49,6 +50,13 @@ COMMON_REASONS: tuple[Reason, ...] = (
     Reason("window_full", _C.TARGET_BUSY, "Too many calls wait on this connection; let some finish."),
     Reason("no_window", _C.UI_NOT_READY, "This needs a person's window; open the workbench."),
     Reason("adapter_absent", _C.UNSUPPORTED_CAPABILITY, "This build lists the tool but has no adapter for it yet."),
+    Reason(
+        "stale_ref", _C.STALE_SNAPSHOT, "That element is gone or was replaced; take a new snapshot and use its refs."
+    ),
+    Reason("unknown_ref", _C.STALE_SNAPSHOT, "That snapshot has no such ref; copy a ref from its elements or outline."),
+    Reason("unknown_snapshot", _C.STALE_SNAPSHOT, "That snapshot is no longer kept; take a new one."),
+    Reason("offscreen", _C.TARGET_BUSY, "The element is outside the viewport; scroll or swipe it into view first."),
+    Reason("covered", _C.TARGET_BUSY, "Something covers the element; see details.coveredBy and deal with that first."),
     Reason("disk_full", _C.STORAGE_UNAVAILABLE, "Free disk space on the volume of LOMI_HOME; nothing was lost."),
     Reason("store_failed", _C.STORAGE_UNAVAILABLE, "See `lomi doctor`; the store is kept as it is."),
     Reason("closing", _C.APP_CLOSING, "The broker is stopping; start it again with `lomi up`."),
@@ -59,9 +67,4 @@ COMMON_REASONS: tuple[Reason, ...] = (
         "The adapter failed unexpectedly; look at the resource and at `lomi logs`.",
     ),
     Reason("deadline", _C.DEADLINE_EXCEEDED, "Nothing was done in time; look at the resource and try again."),
-    Reason("source_changed", _C.REVISION_CONFLICT, "The file changed while it was read; hash it again."),
-    Reason("hash_mismatch", _C.ARTIFACT_INVALID, "Give the SHA-256 of the exact bytes."),
-    Reason("length_mismatch", _C.ARTIFACT_INVALID, "Give the exact byte length."),
-    Reason("not_an_apk", _C.ARTIFACT_INVALID, "Give a well-formed APK: a plain ZIP with a binary AndroidManifest.xml."),
-    Reason("quota_full", _C.RESOURCE_EXHAUSTED, "Artifacts expire after 24 h; ask the owner to raise the quota."),
 )

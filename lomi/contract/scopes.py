@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-SCOPES: tuple[str, ...] = tuple(
-    """workspace.read workspace.write workspace.close project.open project.close
+_NAMES = """
+    workspace.read workspace.write workspace.close project.open project.close
     panel.create panel.focus panel.move panel.close
     terminal.execute terminal.read
     browser.navigate browser.read browser.interact browser.capture_composite browser.download browser.upload
@@ -14,8 +14,9 @@ SCOPES: tuple[str, ...] = tuple(
     android.read android.control android.interact android.observe android.capture android.launch android.logs
     android.install android.setup android.manage
     chat.read chat.open chat.create chat.draft chat.send chat.stop chat.export
-    settings.open settings.read settings.write""".split()
-)
+    settings.open settings.read settings.write
+"""
+SCOPES: tuple[str, ...] = tuple(_NAMES.split())
 
 NEVER_BY_WILDCARD = frozenset({"android.setup", "android.manage", "settings.write"}) | frozenset(
     scope for scope in SCOPES if scope.startswith("git.")
