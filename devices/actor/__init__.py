@@ -1,0 +1,1 @@
+"""One owner per device: launch, boot, watch, stop, and the sweep after a crash."""

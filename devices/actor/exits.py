@@ -1,0 +1,29 @@
+"""What an emulator's last words mean."""
+
+import re
+
+_CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (reason, re.compile(pattern, re.IGNORECASE))
+    for reason, pattern in (
+        ("avd_locked", r"multiple emulators with the same AVD|AVD.{0,40}(already running|is locked|in use)"),
+        ("avd_image_corrupt", r"image is corrupt|corrupt(ed)? (image|qcow2|userdata)|qcow2: .*corrupt|bad magic"),
+        (
+            "no_kvm",
+            r"doesn.t have permissions to use KVM|/dev/kvm (is not|not) (found|accessible)|"
+            r"(requires|no) hardware acceleration|KVM is not installed|failed to initialize (kvm|hvf|whpx)",
+        ),
+        ("no_space", r"no space left on device|not enough (disk )?space|enough space"),
+        ("no_memory", r"cannot allocate memory|not enough (memory|ram)|failed to allocate.*memory|std::bad_alloc"),
+        (
+            "port_taken",
+            r"(could not|cannot|unable to|failed to) (bind|use).{0,40}port|address already in use|"
+            r"port.{0,40}(already|is) (in use|taken|used)",
+        ),
+        ("no_avd", r"unknown AVD name|cannot find AVD|missing AVD|no such AVD|could not find.*\.ini"),
+    )
+)
+
+
+def cause_of(output: str) -> str:
+    """The reason an emulator gave for ending, `emulator_exited` when it named none that is known."""
+    return next((reason for reason, pattern in _CAUSES if pattern.search(output)), "emulator_exited")

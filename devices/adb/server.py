@@ -1,0 +1,198 @@
+"""An adb server of our own: a child on a private unix socket with its own key, unknown to every other adb."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import adbutils
+
+from devices import processes
+from devices.adb.wire import AdbClient, Row
+from devices.faults import ChannelLost
+from devices.processes import ProcessName
+from devices.world import OutputTail, World
+
+_SOCKET_LIMIT = 107
+_START_S = 10.0
+
+
+def bundled_adb() -> Path:
+    """The adb binary inside the adbutils wheel, by absolute path; PATH is never searched."""
+    return Path(adbutils.__file__).resolve().parent / "binaries" / "adb"
+
+
+class AdbServer:
+    """A running server of ours; made by `serve`.
+
+    `user_home` holds `adbkey` and `adbkey.pub`: emulators that are given it as ANDROID_USER_HOME trust this server and
+    no other. `rows` is the newest device list; `changed` is set and replaced whenever it changes.
+    """
+
+    def __init__(self, binary: Path, directory: Path, user_home: Path) -> None:
+        self.binary = binary
+        self.socket_path = directory / "adb.sock"
+        self.user_home = user_home
+        self.client = AdbClient(self.socket_path)
+        self.rows: tuple[Row, ...] = ()
+        self._listeners: set[Callable[[tuple[Row, ...]], None]] = set()
+
+    @property
+    def runtime_directory(self) -> Path:
+        """A 0700 directory of ours for the discovery files of emulators."""
+        return self.socket_path.parent / "run"
+
+    @property
+    def console_token(self) -> Path:
+        """The console's token file: in the HOME that our emulators are given."""
+        return self.user_home.parent / ".emulator_console_auth_token"
+
+    def state_of(self, serial: str) -> str | None:
+        """The state of a device in the newest list, None when it is not listed."""
+        return next((row.state for row in self.rows if row.serial == serial), None)
+
+    @asynccontextmanager
+    async def listening(self, listener: Callable[[tuple[Row, ...]], None]) -> AsyncIterator[None]:
+        """Call `listener` with the current list and after every change while inside."""
+        self._listeners.add(listener)
+        listener(self.rows)
+        try:
+            yield
+        finally:
+            self._listeners.discard(listener)
+
+    async def wait_state(self, serial: str, wanted: Callable[[str | None], bool]) -> str | None:
+        """Wait until the device's state satisfies `wanted`; bound it with `asyncio.timeout`."""
+        hit = asyncio.Event()
+
+        def look(rows: tuple[Row, ...]) -> None:
+            if wanted(next((row.state for row in rows if row.serial == serial), None)):
+                hit.set()
+
+        async with self.listening(look):
+            await hit.wait()
+        return self.state_of(serial)
+
+    async def _follow(self) -> None:
+        try:
+            async for rows in self.client.track():
+                self._publish(rows)
+        except ChannelLost:
+            pass
+        self._publish(())
+
+    def _publish(self, rows: tuple[Row, ...]) -> None:
+        self.rows = rows
+        for listener in tuple(self._listeners):
+            listener(rows)
+
+
+@asynccontextmanager
+async def serve(
+    state: Path, *, world: World, binary: Path | None = None, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[AdbServer]:
+    """Run our adb server while inside; `state` becomes a 0700 directory with the socket, the key and the log place.
+
+    A server that an earlier life of ours left in `state` is ended first, if its recorded pid and start time prove it.
+
+    Raises:
+        ChannelLost: the server does not come up, with the tail of its output as evidence.
+        ValueError: the socket path would be longer than the system allows.
+    """
+    adb = (binary or bundled_adb()).resolve()
+    server = await asyncio.to_thread(_prepared, adb, state)
+    record = state / "server.json"
+    await _end_earlier(record, world)
+    variables = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(server.user_home.parent),
+        "TMPDIR": str(state),
+        "ANDROID_USER_HOME": str(server.user_home),
+        "ADB_VENDOR_KEYS": str(server.user_home / "adbkey"),
+        "ADB_MDNS": "0",
+        "ADB_USB": "0",
+        "ADB_EMU": "0",
+        "ADB_REJECT_KILL_SERVER": "1",
+        **(environment or {}),
+    }
+    await _ensure_key(adb, server.user_home, variables, world)
+    async with OutputTail(16384) as tail:
+        argv = (str(adb), "-L", f"localfilesystem:{server.socket_path}", "server", "nodaemon")
+        child = await world.spawn(argv, environment=variables, output=tail.child_end, directory=state)
+        tail.handed_over()
+        name = processes.name_of(child.pid)
+        try:
+            if name is not None:
+                await asyncio.to_thread(_remember, record, name)
+            await _await_socket(server, lambda: child.returncode is not None, tail, world)
+            async with asyncio.TaskGroup() as group:
+                follower = group.create_task(server._follow(), name="adb-rows")
+                try:
+                    yield server
+                finally:
+                    follower.cancel()
+        finally:
+            if name is not None:
+                await processes.end_processes((name,), world=world, term_s=3.0, kill_s=3.0)
+            await child.wait()
+            server.socket_path.unlink(missing_ok=True)
+            record.unlink(missing_ok=True)
+
+
+def _prepared(adb: Path, state: Path) -> AdbServer:
+    user_home = state / "home" / ".android"
+    user_home.mkdir(parents=True, exist_ok=True)
+    state.chmod(0o700)
+    server = AdbServer(adb, state, user_home)
+    server.runtime_directory.mkdir(mode=0o700, exist_ok=True)
+    if len(os.fsencode(server.socket_path)) > _SOCKET_LIMIT:
+        raise ValueError(f"adb socket path is longer than {_SOCKET_LIMIT} bytes: {server.socket_path}")
+    return server
+
+
+async def _ensure_key(adb: Path, user_home: Path, variables: Mapping[str, str], world: World) -> None:
+    key = user_home / "adbkey"
+    if key.exists() and key.with_suffix(".pub").exists():
+        return
+    async with OutputTail() as tail:
+        argv = (str(adb), "keygen", str(key))
+        child = await world.spawn(argv, environment=variables, output=tail.child_end, directory=user_home)
+        tail.handed_over()
+        if await child.wait() != 0 or not key.exists():
+            raise ChannelLost("channel_lost", "adb keygen failed", evidence=tail.text())
+    key.chmod(0o600)
+
+
+async def _await_socket(server: AdbServer, ended: Callable[[], bool], tail: OutputTail, world: World) -> None:
+    end = world.monotonic() + _START_S
+    while True:
+        try:
+            await server.client.ask("host:version")
+        except ChannelLost as fault:
+            if ended() or world.monotonic() > end:
+                raise ChannelLost("channel_lost", "our adb server did not start", evidence=tail.text()) from fault
+            await world.sleep(0.005)
+        else:
+            return
+
+
+def _remember(record: Path, name: ProcessName) -> None:
+    record.unlink(missing_ok=True)
+    descriptor = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"pid": name.pid, "started": name.started, "boot": name.boot}, file)
+
+
+async def _end_earlier(record: Path, world: World) -> None:
+    try:
+        fields = json.loads(await asyncio.to_thread(record.read_text, encoding="utf-8"))
+        name = ProcessName(int(fields["pid"]), int(fields["started"]), str(fields["boot"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if processes.is_alive(name):
+        processes.send_signal(name, signal.SIGTERM)
+        await processes.wait_gone((name,), within=3.0, world=world)
+        await processes.end_processes((name,), world=world, term_s=0.1, kill_s=3.0)

@@ -1,0 +1,265 @@
+"""The looking half of a phone: snapshots, settled observations, verified targets, pictures."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from devices import observing, state
+from devices.actor.actor import DeviceActor
+from devices.actor.life import Host
+from devices.adb.shell import ShellLane
+from devices.capture import Capture, Picture, bounded, check_png, grab
+from devices.faults import CaptureFailed, ChannelLost, TargetRefused, TreeUnavailable
+from devices.geometry import Screen
+from devices.hierarchy import diff
+from devices.hierarchy.snapshots import Snapshot, SnapshotBook, locate
+from devices.hierarchy.targets import point_on
+from devices.observing import Looker, Observation, Seen
+from devices.spec import Running
+from devices.state import Crash
+
+_T = TypeVar("_T")
+_SETTLE_MIN_S = 0.12
+_QUIET_S = 0.05
+_SLOW_LOOK_S = 0.1
+"""A dump that took this long has itself waited for the screen to be idle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A point of the rotated display that was verified, and the ref that stood for it."""
+
+    x: int
+    y: int
+    screen: Screen
+
+
+class Eyes:
+    """Reads one phone. Everything here may be retried: nothing is dispatched."""
+
+    def __init__(self, actor: DeviceActor, host: Host) -> None:
+        self._actor = actor
+        self._host = host
+        self._ids = itertools.count(1)
+        self._book = SnapshotBook("", self._ids)
+        self._looker = Looker()
+        self._crashes: frozenset[Crash] = frozenset()
+        self._acted_at = 0.0
+
+    def acted(self) -> None:
+        """Something was dispatched: what was seen before no longer vouches for anything."""
+        self._acted_at = self._host.world.monotonic()
+
+    def kept(self, snapshot_id: str) -> Snapshot:
+        """A snapshot that is still kept.
+
+        Raises:
+            TargetRefused: reason unknown_snapshot.
+        """
+        return self._book.get(snapshot_id)
+
+    @property
+    def newest(self) -> Snapshot | None:
+        """The latest snapshot of the running generation, None before the first."""
+        running = self._actor.running
+        if running is None or running.identity.generation != self._book.generation:
+            return None
+        return self._book.newest
+
+    async def snapshot(self, *, generation: str | None = None, within: float = 12.0) -> Snapshot:
+        """A fresh look at the hierarchy; a failed one is retried once.
+
+        Raises:
+            NotRunning: the device does not run that generation.
+            TreeUnavailable: no hierarchy could be read; that is not an empty screen.
+            ChannelLost: the device did not answer.
+        """
+        running, lanes = self._actor.usable(generation)
+        fault: TreeUnavailable | None = None
+        try:
+            async with asyncio.timeout(within):
+                for _ in range(2):
+                    seen, began = await self._look(lanes.look, within)
+                    if seen.tree is not None:
+                        return self._keep(running, seen, began, settled=True)
+                    fault = seen.fault
+                    if fault is not None and fault.reason == "tree_hostile":
+                        break
+        except TimeoutError:
+            raise fault or TreeUnavailable("tree_unavailable", "the hierarchy took too long") from None
+        assert fault is not None
+        raise fault
+
+    async def observe(
+        self, before: Snapshot | None, *, generation: str | None = None, within: float = 1.5
+    ) -> Observation:
+        """Look until the screen has settled, at most `within` seconds and one look more; never raises for a bad tree.
+
+        Raises:
+            NotRunning: the device does not run that generation.
+            ChannelLost: the device did not answer.
+        """
+        running, lanes = self._actor.usable(generation)
+        world = self._host.world
+        start = world.monotonic()
+        known = self._crashes
+        last: Seen | None = None
+        last_began = start
+        settled = False
+        while True:
+            seen, began = await self._look(lanes.look, 12.0)
+            now = world.monotonic()
+            changed = before is None or seen.tree is None or not diff.same_picture(before.tree, seen.tree)
+            repeated = (
+                last is not None
+                and last.tree is not None
+                and seen.tree is not None
+                and diff.same_picture(last.tree, seen.tree)
+            )
+            slow = now - began >= _SLOW_LOOK_S
+            last, last_began = seen, began
+            if seen.tree is not None and (repeated or slow) and (changed or now - start >= _SETTLE_MIN_S):
+                settled = True
+                break
+            if now - start >= within:
+                break
+            await world.sleep(_QUIET_S)
+        snapshot = None if last.tree is None else self._keep(running, last, last_began, settled=settled)
+        self._crashes = known | frozenset(last.crashes)
+        return Observation(
+            snapshot=snapshot,
+            diff=None if snapshot is None else diff.between(before, snapshot),
+            settled=settled,
+            focus=last.focus,
+            crashes=tuple(crash for crash in last.crashes if crash not in known),
+            display_off=last.display_off is True,
+            reason=None if last.fault is None else last.fault.reason,
+            took_s=world.monotonic() - start,
+        )
+
+    async def target(self, snapshot_id: str, ref: int, *, generation: str | None = None) -> Target:
+        """Where the node of a ref is now.
+
+        A look younger than half the time a new one would take is as good as a new one, if nothing was dispatched
+        since; otherwise the hierarchy is read again.
+
+        Raises:
+            TargetRefused: unknown_snapshot, unknown_ref, stale_ref, offscreen or covered; nothing was sent.
+            TreeUnavailable: the present hierarchy could not be read.
+        """
+        self._actor.usable(generation)
+        past = self._book.get(snapshot_id)
+        if past.generation != self._book.generation:
+            raise TargetRefused("stale_ref", "the snapshot is of an earlier generation")
+        now = self.newest
+        if now is None or not self._vouches(now):
+            now = await self.snapshot(generation=generation)
+        index = locate(past, ref, now)
+        x, y = point_on(now.tree, index, now.screen)
+        return Target(x, y, now.screen)
+
+    async def screen(self, lane: ShellLane) -> Screen:
+        """The display as it is shown now.
+
+        Raises:
+            ChannelLost: the device did not answer.
+        """
+        now = self.newest
+        if now is not None and self._vouches(now):
+            return now.screen
+        return Screen(self._actor.spec.display, await observing.rotation(lane, within=5.0))
+
+    async def capture(
+        self, *, max_edge: int = 1280, max_bytes: int = 1 << 20, generation: str | None = None, within: float = 5.0
+    ) -> Capture:
+        """A checked picture of the screen; a broken one is taken again once.
+
+        Raises:
+            CaptureFailed: see its reasons; no picture is made up.
+            ChannelLost: the device did not answer.
+        """
+        running, lanes = self._actor.usable(generation)
+        serial = running.identity.ports.serial
+        for last in (False, True):
+            async with asyncio.TaskGroup() as group:
+                turned = group.create_task(_or_fault(observing.rotation(lanes.look, within=within)))
+                taken = group.create_task(_or_fault(grab(self._host.server.client, serial, within=within)))
+            raw, rotation = _value(taken.result()), _value(turned.result())
+            try:
+                picture = check_png(raw)
+                screen = self._fitting(rotation, picture)
+                result = await bounded(picture, screen, max_edge=max_edge, max_bytes=max_bytes)
+            except CaptureFailed as fault:
+                if last or fault.reason not in {"capture_invalid", "capture_truncated"}:
+                    raise
+            else:
+                if result.uniform:
+                    await self._explain(lanes.look)
+                return result
+        raise AssertionError("the second try returns or raises")
+
+    def _fitting(self, rotation: int, picture: Picture) -> Screen:
+        """The screen a picture shows: when the display turned while it was taken, the picture's shape decides."""
+        screen = Screen(self._actor.spec.display, rotation)
+        wide, tall = screen.size
+        if (wide > tall) != (picture.width > picture.height) and picture.width != picture.height:
+            return Screen(self._actor.spec.display, (rotation + 1) % 4)
+        return screen
+
+    async def _explain(self, lane: ShellLane) -> None:
+        """Say why a picture is uniform where the device tells.
+
+        Raises:
+            CaptureFailed: display_off, renderer_disabled or capture_secure.
+        """
+        parts = (state.POWER_LINE, state.DRAWING_LINE, state.SECURE_LINE)
+        answer = await lane.run("; echo ~~; ".join(parts), within=5.0)
+        power, drawing, windows = [*answer.text.split("~~\n"), "", ""][:3]
+        if state.display_is_off(power):
+            raise CaptureFailed("display_off", "the display is off")
+        if drawing.strip() in {"0", "false"}:
+            raise CaptureFailed("renderer_disabled", "this image draws nothing")
+        if state.is_secure(windows):
+            raise CaptureFailed("capture_secure", "the focused window forbids capture")
+
+    def _vouches(self, snapshot: Snapshot) -> bool:
+        age = self._host.world.monotonic() - snapshot.at
+        return snapshot.at > self._acted_at and age < snapshot.took_s / 2
+
+    async def _look(self, lane: ShellLane, within: float) -> tuple[Seen, float]:
+        began = self._host.world.monotonic()
+        seen = await self._looker.look(lane, within=within)
+        return seen, began
+
+    def _keep(self, running: Running, seen: Seen, began: float, *, settled: bool) -> Snapshot:
+        assert seen.tree is not None
+        world = self._host.world
+        if self._book.generation != running.identity.generation:
+            self._book = SnapshotBook(running.identity.generation, self._ids)
+            self._crashes = frozenset(seen.crashes)
+        now = world.monotonic()
+        return self._book.add(
+            seen.tree,
+            seen.focus,
+            Screen(self._actor.spec.display, seen.tree.rotation),
+            taken_ms=int(world.wall() * 1000),
+            at=now,
+            took_s=now - began,
+            settled=settled,
+        )
+
+
+async def _or_fault(work: Awaitable[_T]) -> _T | ChannelLost:
+    """A task group would wrap the fault; answers with it instead."""
+    try:
+        return await work
+    except ChannelLost as fault:
+        return fault
+
+
+def _value(result: _T | ChannelLost) -> _T:
+    if isinstance(result, ChannelLost):
+        raise result
+    return result

@@ -1,0 +1,235 @@
+"""The acting half of a phone: every call is one dispatched effect, never sent twice."""
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Literal
+
+from devices import keys, text
+from devices.actor.actor import DeviceActor
+from devices.adb.shell import Answer, ShellLane
+from devices.eyes import Eyes, Target
+from devices.faults import InputFailed, TargetRefused, TextRefused
+from devices.geometry import Screen
+
+Effect = AbstractAsyncContextManager[None]
+_MARGIN_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class RefAt:
+    """A node by the ref of a kept snapshot."""
+
+    snapshot_id: str
+    ref: int
+
+
+@dataclass(frozen=True, slots=True)
+class PointAt:
+    """A pixel of the unrotated hardware display."""
+
+    x: int
+    y: int
+
+
+At = RefAt | PointAt
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A text that was sent; `confirmed` says it was read back from the field, None that it cannot be read."""
+
+    path: text.Path
+    confirmed: bool | None
+
+
+class Hands:
+    """Acts on one phone over its acting lane, in arrival order."""
+
+    def __init__(self, actor: DeviceActor, eyes: Eyes) -> None:
+        self._actor = actor
+        self._eyes = eyes
+        self._finger: Target | None = None
+        self._modifiers: list[str] = []
+
+    async def tap(
+        self,
+        at: At,
+        *,
+        count: int = 1,
+        hold_ms: int = 0,
+        generation: str | None = None,
+        effect: Effect | None = None,
+    ) -> None:
+        """Tap a node or a point, `count` times, each held for `hold_ms`.
+
+        Raises:
+            TargetRefused: nothing was sent.
+            InputFailed: the device refused it.
+            ChannelLost: effect none before the first byte, unknown after it.
+        """
+        point = await self._point(at, generation)
+        one = f"input tap {point.x} {point.y}"
+        if hold_ms:
+            one = f"input swipe {point.x} {point.y} {point.x} {point.y} {hold_ms}"
+        await self._send(" && ".join([one] * count), generation, effect, extra_s=count * hold_ms / 1000)
+
+    async def swipe(
+        self, start: At, end: At, *, duration_ms: int = 300, generation: str | None = None, effect: Effect | None = None
+    ) -> None:
+        """Drag one finger from one place to another.
+
+        Raises:
+            TargetRefused, InputFailed, ChannelLost: as for `tap`.
+        """
+        first = await self._point(start, generation)
+        last = await self._point(end, generation)
+        line = f"input swipe {first.x} {first.y} {last.x} {last.y} {duration_ms}"
+        await self._send(line, generation, effect, extra_s=duration_ms / 1000)
+
+    async def press(
+        self, key: str, *, count: int = 1, generation: str | None = None, effect: Effect | None = None
+    ) -> None:
+        """Press and release a key `count` times.
+
+        Raises:
+            InputFailed: bad_key for a key that has no code, before anything is sent.
+            ChannelLost: as for `tap`.
+        """
+        await self._send(" && ".join([self._key_line(key)] * count), generation, effect)
+
+    async def key(self, key: str, *, down: bool, generation: str | None = None, effect: Effect | None = None) -> None:
+        """Hold or let go of a key. Over adb only modifiers can be held; any other key is pressed when it goes down.
+
+        Raises:
+            InputFailed: bad_key for a key that has no code, before anything is sent.
+            ChannelLost: as for `tap`.
+        """
+        line = self._key_line(key)
+        if key in keys.MODIFIERS:
+            held = [one for one in self._modifiers if one != key]
+            self._modifiers = [*held, key] if down else held
+            line = ":"
+        await self._send(line if down else ":", generation, effect)
+
+    async def navigate(
+        self,
+        key: Literal["back", "home", "overview", "power"],
+        *,
+        generation: str | None = None,
+        effect: Effect | None = None,
+    ) -> None:
+        """Press a system key.
+
+        Raises:
+            InputFailed, ChannelLost: as for `tap`.
+        """
+        await self._send(f"input keyevent {keys.NAVIGATION[key]}", generation, effect)
+
+    async def touch(
+        self,
+        phase: Literal["down", "move", "up"],
+        x: int,
+        y: int,
+        *,
+        identifier: int = 0,
+        generation: str | None = None,
+        effect: Effect | None = None,
+    ) -> None:
+        """Put down, move or lift a finger at a hardware pixel.
+
+        Raises:
+            InputFailed: bad_input for a second finger (adb has one only) or a phase out of order.
+            TargetRefused, ChannelLost: as for `tap`.
+        """
+        if identifier != 0:
+            raise InputFailed("bad_input", "a second finger needs the emulator's own channel")
+        if (phase == "down") == (self._finger is not None):
+            raise InputFailed("bad_input", f"{phase} does not follow what the finger did before")
+        point = await self._point(PointAt(x, y), generation)
+        await self._send(f"input motionevent {phase.upper()} {point.x} {point.y}", generation, effect)
+        self._finger = None if phase == "up" else point
+
+    async def release(self) -> None:
+        """Let go of everything held: at a takeover, a lost lease, a failed gesture. Nothing to do when nothing is held.
+
+        Raises:
+            InputFailed, ChannelLost: as for `tap`.
+        """
+        self._modifiers = []
+        finger, self._finger = self._finger, None
+        if finger is not None:
+            await self._send(f"input motionevent UP {finger.x} {finger.y}", None, None)
+
+    async def rotate(self, quarter_turns: int, *, generation: str | None = None, effect: Effect | None = None) -> None:
+        """Fix the display's rotation to 0..3 quarter turns.
+
+        Raises:
+            InputFailed, ChannelLost: as for `tap`.
+        """
+        line = (
+            "settings put system accelerometer_rotation 0 && "
+            f"settings put system user_rotation {quarter_turns} && settings get system user_rotation"
+        )
+        answer = await self._send(line, generation, effect)
+        if answer.text.strip() != str(quarter_turns):
+            raise InputFailed("input_failed", "the rotation was not taken", effect="unknown")
+
+    async def type_text(self, words: str, *, generation: str | None = None, effect: Effect | None = None) -> Typed:
+        """Type a text into what has the focus, exactly or not at all.
+
+        Raises:
+            TextRefused: text_too_long or text_needs_ime before a byte is sent.
+            InputFailed, ChannelLost: as for `tap`.
+        """
+        if len(words.encode()) > text.MAX_BYTES:
+            raise TextRefused("text_too_long", f"more than {text.MAX_BYTES} bytes")
+        path = text.path_for(words, can_paste=False)
+        if path is None:
+            raise TextRefused("text_needs_ime", "this text cannot be typed exactly on this device")
+        if words:
+            await self._send(text.keys_line(words), generation, effect, extra_s=len(words) / 100)
+        return Typed(path, None)
+
+    async def _point(self, at: At, generation: str | None) -> Target:
+        if isinstance(at, RefAt):
+            return await self._eyes.target(at.snapshot_id, at.ref, generation=generation)
+        display = self._actor.spec.display
+        if not (0 <= at.x < display.width and 0 <= at.y < display.height):
+            raise TargetRefused("outside_display", f"{at.x},{at.y} is not on the display")
+        _, lanes = self._actor.usable(generation)
+        screen: Screen = await self._eyes.screen(lanes.look)
+        x, y = screen.to_rotated(at.x, at.y)
+        return Target(x, y, screen)
+
+    def _key_line(self, key: str) -> str:
+        code = keys.code_of(key)
+        if code is None:
+            raise InputFailed("bad_key", f"no key code for {key[:32]!r}")
+        number, shift = code
+        held = [str(found[0]) for one in self._modifiers if (found := keys.code_of(one)) is not None]
+        if shift and "59" not in held:
+            held.append("59")
+        return f"input keycombination {' '.join(held)} {number}" if held else f"input keyevent {number}"
+
+    async def _send(self, line: str, generation: str | None, effect: Effect | None, *, extra_s: float = 0.0) -> Answer:
+        _, lanes = self._actor.usable(generation)
+        lane: ShellLane = lanes.act
+        self._eyes.acted()
+        try:
+            answer = await lane.run(line, within=_MARGIN_S + extra_s, effect=effect, check=_check)
+        finally:
+            self._eyes.acted()
+        return answer
+
+
+def _check(answer: Answer) -> None:
+    """Raise for a refused input while its effect is still open, so that the evidence counts."""
+    if answer.code == 0 and b"Exception" not in answer.err:
+        return
+    nothing = answer.code == 127 or b"Can't find service" in answer.err + answer.out
+    raise InputFailed(
+        "input_failed",
+        f"the device answered {answer.code}",
+        effect="none" if nothing else "unknown",
+        evidence=answer.words[-2000:],
+    )

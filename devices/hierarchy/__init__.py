@@ -1,0 +1,1 @@
+"""The UI hierarchy: bounded reading of hostile XML, node identity, outlines and diffs."""

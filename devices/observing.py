@@ -1,0 +1,117 @@
+"""Looking at a device: bounded dumps with retries, settling, and what appeared since the last look."""
+
+from dataclasses import dataclass
+
+from devices import focus, state
+from devices.adb.shell import Answer, ShellLane
+from devices.faults import TreeUnavailable
+from devices.focus import Focus
+from devices.hierarchy.diff import Diff
+from devices.hierarchy.snapshots import Snapshot
+from devices.hierarchy.tree import Tree, read_dump
+from devices.state import Crash
+
+_SPLIT = "~~"
+_DUMP_LIMIT = 4 << 20
+_TTY = "uiautomator dump /dev/tty"
+_FILE = "/data/local/tmp/lomi_window.xml"
+_BY_FILE = f"uiautomator dump {_FILE} && cat {_FILE}; rm -f {_FILE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One raw look: the tree or why there is none, the focused window, and the crash log's entries."""
+
+    tree: Tree | None
+    fault: TreeUnavailable | None
+    focus: Focus
+    crashes: tuple[Crash, ...]
+    display_off: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was seen after an action; it proves nothing about the action itself.
+
+    `snapshot` is None when no hierarchy could be read, and `reason` says why: that is not an empty screen. `settled` is
+    False when the screen still changed at the end of the time given. `crashes` are those that were not there before.
+    """
+
+    snapshot: Snapshot | None
+    diff: Diff | None
+    settled: bool
+    focus: Focus
+    crashes: tuple[Crash, ...]
+    display_off: bool
+    reason: str | None
+    took_s: float
+
+    @property
+    def text(self) -> str:
+        """A few lines for a reader: trouble first, then the diff."""
+        lines = []
+        if self.display_off:
+            lines.append("display: off")
+        lines += [f"{crash.kind} crash: {crash.package}: {crash.headline}" for crash in self.crashes]
+        if self.focus.is_system_dialog:
+            lines.append(f"system dialog: {self.focus.kind} {self.focus.package}")
+        if self.diff is None:
+            lines.append(f"no observation: {self.reason}")
+        else:
+            if self.diff.replaced:
+                lines.append(f"screen: {self.focus.label}")
+            lines.append(self.diff.text)
+        if not self.settled:
+            lines.append("settled: false")
+        return "\n".join(lines)
+
+
+class Looker:
+    """Reads hierarchy, focus and crash log of one device over its looking lane, in one shell call."""
+
+    def __init__(self) -> None:
+        self._dump = _TTY
+
+    async def look(self, lane: ShellLane, *, within: float) -> Seen:
+        """One look.
+
+        Raises:
+            ChannelLost: the device did not answer.
+        """
+        parts = (self._dump, focus.FOCUS_LINE, state.CRASH_LINE, state.POWER_LINE)
+        answer = await lane.run(f"; echo {_SPLIT}; ".join(parts), within=within, limit=_DUMP_LIMIT)
+        dump, *rest = answer.out.split(f"{_SPLIT}\n".encode())
+        texts = [part.decode("utf-8", "replace") for part in rest] + [""] * 3
+        tree, fault = _read(Answer(dump, answer.err, answer.code))
+        if fault is not None and b"<hierarchy" not in dump and self._dump == _TTY:
+            by_file = await lane.run(_BY_FILE, within=within, limit=_DUMP_LIMIT)
+            tree, retried = _read(by_file)
+            if tree is not None:
+                self._dump, fault = _BY_FILE, None
+            else:
+                fault = retried
+        return Seen(
+            tree,
+            fault,
+            focus.parse(texts[0]),
+            state.crashes_in(texts[1]),
+            state.display_is_off(texts[2]),
+        )
+
+
+def _read(answer: Answer) -> tuple[Tree | None, TreeUnavailable | None]:
+    try:
+        return read_dump(answer.out), None
+    except TreeUnavailable as fault:
+        if fault.reason == "tree_unavailable" and b"idle state" in answer.err:
+            return None, TreeUnavailable("tree_not_idle", "the screen never became idle", evidence=answer.words[:400])
+        return None, fault
+
+
+async def rotation(lane: ShellLane, *, within: float) -> int:
+    """Quarter turns the display is shown with now.
+
+    Raises:
+        ChannelLost: the device did not answer.
+    """
+    return state.rotation_of((await lane.run(state.ROTATION_LINE, within=within)).text)

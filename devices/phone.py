@@ -1,0 +1,73 @@
+"""One managed phone as its users see it: started, looked at, acted on, stopped."""
+
+from contextlib import AbstractAsyncContextManager
+
+from devices.actor.actor import DeviceActor
+from devices.actor.life import Host, Phase
+from devices.eyes import Eyes
+from devices.faults import DeviceFault, StopUnconfirmed
+from devices.hands import Hands
+from devices.spec import DeviceSpec, Identity, Running
+
+
+class Phone:
+    """A device and everything that can be done with it.
+
+    `eyes` reads, `hands` acts; both refuse with NotRunning unless the device runs. Calls take the generation they mean
+    and an `effect` that is entered before the first byte of the act.
+    """
+
+    def __init__(self, actor: DeviceActor, host: Host) -> None:
+        self._actor = actor
+        self.eyes = Eyes(actor, host)
+        self.hands = Hands(actor, self.eyes)
+
+    @property
+    def spec(self) -> DeviceSpec:
+        """What the device is."""
+        return self._actor.spec
+
+    @property
+    def phase(self) -> Phase:
+        """Where it is in its life."""
+        return self._actor.phase
+
+    @property
+    def process_alive(self) -> bool:
+        """Whether a process of it is not yet observed gone."""
+        return self._actor.process_alive
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who the living process is."""
+        return self._actor.identity
+
+    @property
+    def running(self) -> Running | None:
+        """The ready device."""
+        return self._actor.running
+
+    @property
+    def failure(self) -> DeviceFault | None:
+        """Why the last life failed."""
+        return self._actor.failure
+
+    @property
+    def output(self) -> str:
+        """The tail of the emulator's output, untrusted text."""
+        return self._actor.output
+
+    async def start(self, *, effect: AbstractAsyncContextManager[None] | None = None) -> Running:
+        """Start or join a start; see `DeviceActor.start`."""
+        return await self._actor.start(effect=effect)
+
+    async def stop(self, *, effect: AbstractAsyncContextManager[None] | None = None) -> None:
+        """Stop and observe it gone; see `DeviceActor.stop`."""
+        await self._actor.stop(effect=effect)
+
+    async def stop_quietly(self) -> None:
+        """Stop at closing time: what cannot be confirmed stays recorded and is left to the next sweep."""
+        try:
+            await self._actor.stop()
+        except StopUnconfirmed:
+            return
