@@ -396,7 +396,7 @@ TOOLS = (
         results=(AndroidPanel,),
         scopes=("panel.create", "android.read"),
         mutation=True,
-        queue="layout",
+        queue="none",
     ),
     define(
         name="lomi_android_start",

@@ -458,7 +458,7 @@ TOOLS = (
         scopes=("panel.create", "browser.navigate"),
         mutation=True,
         open_world=True,
-        queue="layout",
+        queue="none",
         notes=("One context per call; popups share their opener's context, each page its own generation.",),
     ),
     define(

@@ -197,7 +197,7 @@ TOOLS = (
         mutation=True,
         destructive=True,
         open_world=True,
-        queue="layout",
+        queue="none",
         notes=("Runs with the user's own rights; the folder is not a sandbox.",),
     ),
     define(
