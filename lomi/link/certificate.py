@@ -4,20 +4,19 @@ The DER is written by hand: it is one fixed shape, and importing an X.509 librar
 MCP helper has to be ready.
 """
 
+import base64
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 HELPER_NAME = "helper.lomi.invalid"
 """The name in every client's certificate."""
 
 _ED25519 = bytes.fromhex("300506032b6570")
+_PRIVATE_KEY = bytes.fromhex("302e020100300506032b657004220420")  # PKCS #8 up to the 32 bytes of the key
 _COMMON_NAME = bytes.fromhex("0603550403")
 _BASIC_CONSTRAINTS = bytes.fromhex("300c0603551d130101ff04023000")
 _DIGITAL_SIGNATURE = bytes.fromhex("300e0603551d0f0101ff040403020780")
@@ -39,18 +38,20 @@ def fingerprint(der: bytes) -> str:
     return hashlib.sha256(der).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate with its private key, which never touches a disk and is no part of the text form.
+    """A certificate with its private key, which never touches a disk.
 
     Attributes:
         der: the certificate.
         sha256: its pin.
     """
 
-    der: bytes
-    sha256: str
-    _pem: bytes = field(repr=False)
+    __slots__ = ("_pem", "der", "sha256")
+
+    def __init__(self, der: bytes, pem: bytes) -> None:
+        self.der = der
+        self.sha256 = fingerprint(der)
+        self._pem = pem
 
     @contextmanager
     def chain_file(self) -> Iterator[str]:
@@ -63,6 +64,8 @@ class Certificate:
             finally:
                 os.close(descriptor)
             return
+        import tempfile  # noqa: PLC0415  # only where there is no file in memory
+
         with tempfile.NamedTemporaryFile(prefix="lomi-certificate-") as file:
             file.write(self._pem)
             file.flush()
@@ -77,21 +80,11 @@ def issue(name: str, *, server: bool, random: Callable[[int], bytes] = os.urando
         server: whether it is for a broker; otherwise for a client.
         random: source of the serial number.
     """
-    import base64  # noqa: PLC0415  # one place, and the client's start is measured in milliseconds
-
     key = Ed25519PrivateKey.generate()
     body = _body(name, key.public_key().public_bytes_raw(), server=server, serial=random(16))
     der = _sequence(body, _ED25519, _element(0x03, b"\0" + key.sign(body)))
-    text = base64.encodebytes(der)
-    pem = b"".join(
-        (
-            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-            b"-----BEGIN CERTIFICATE-----\n",
-            text,
-            b"-----END CERTIFICATE-----\n",
-        )
-    )
-    return Certificate(der, fingerprint(der), pem)
+    private = _PRIVATE_KEY + key.private_bytes_raw()
+    return Certificate(der, _armour(b"PRIVATE KEY", private) + _armour(b"CERTIFICATE", der))
 
 
 def _body(name: str, public_key: bytes, *, server: bool, serial: bytes) -> bytes:
@@ -111,6 +104,10 @@ def _body(name: str, public_key: bytes, *, server: bool, serial: bytes) -> bytes
         _sequence(_ED25519, _element(0x03, b"\0" + public_key)),
         _element(0xA3, _sequence(_BASIC_CONSTRAINTS, _DIGITAL_SIGNATURE, usage, alternative)),
     )
+
+
+def _armour(label: bytes, der: bytes) -> bytes:
+    return b"-----BEGIN %b-----\n%b-----END %b-----\n" % (label, base64.encodebytes(der), label)
 
 
 def _sequence(*parts: bytes) -> bytes:

@@ -217,6 +217,7 @@ class Channel(asyncio.Protocol):
         self.check_quiet()
         self._clear = False
         self._parser.narrow(MAX_METADATA, JSON_ONLY)
+        transport = None
         try:
             transport = await self._loop.start_tls(
                 self._open_transport(),
@@ -227,9 +228,13 @@ class Channel(asyncio.Protocol):
                 ssl_handshake_timeout=self._limits.accept_seconds,
                 ssl_shutdown_timeout=self._limits.close_seconds,
             )
-        except (OSError, ssl.SSLError) as error:
-            self.abort()
+        except OSError as error:
             raise EnrolmentRefusedError("tls_failed") from error
+        finally:
+            if transport is None:
+                # A handshake cut off half-way does not tell us that the connection is lost; nobody else will either.
+                self.abort()
+                self.connection_lost(None)
         if transport is None:
             raise EnrolmentRefusedError("tls_failed")
         self._transport = transport

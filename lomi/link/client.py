@@ -24,7 +24,7 @@ from lomi.link.messages import (
     token_key,
     token_proof,
 )
-from lomi.link.place import peer_of
+from lomi.link.peer import peer_of
 from lomi.link.tls import check_peer, client_context
 
 

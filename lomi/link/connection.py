@@ -3,14 +3,14 @@
 import asyncio
 import hmac
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lomi.link.channel import Channel
 from lomi.link.errors import EnrolmentRefusedError
 from lomi.link.frames import Frame
 from lomi.link.limits import LinkLimits
 from lomi.link.messages import Hello, Welcome, decode_hello, encode_welcome, token_proof
-from lomi.link.place import Peer
+from lomi.link.peer import Peer
 
 
 class Wire:
@@ -53,8 +53,7 @@ class Wire:
         await self._channel.closed()
 
 
-@dataclass(frozen=True, slots=True)
-class Enrolled:
+class Enrolled(NamedTuple):
     """What the broker knows of a client once the handshake is over.
 
     Attributes:

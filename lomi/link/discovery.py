@@ -1,31 +1,22 @@
-"""The discovery file: how a client finds the broker, signed with a key that outlives instances.
-
-All functions block; call them through `asyncio.to_thread`.
-"""
+"""The discovery file as a client reads it: nothing in it or about it is trusted before it is checked."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from lomi.disk.private import Published, private_directory, read_private, remove_if_same, write_private
+from lomi.disk.private import read_private
 from lomi.disk.refusal import DiskRefusedError, Reason
 from lomi.link.errors import BrokerAbsentError, DiscoveryRefusedError
 from lomi.link.messages import IPC_VERSION, is_instance_id, is_pin
 
-CONTROL_DIRECTORY = "agent-control"
-KEY_NAME = "registration-key.pk8"
-DISCOVERY_NAME = "discovery.json"
-MAX_KEY = 1024
 MAX_DISCOVERY = 16 << 10
-_SIGNED = b"lomi-mcp-discovery-v1\0"
+SIGNED_PREFIX = b"lomi-mcp-discovery-v1\0"
 
 
-@dataclass(frozen=True, slots=True)
-class Descriptor:
+class Descriptor(NamedTuple):
     """Where one broker instance listens, and the pin of its certificate."""
 
     instance_id: str
@@ -33,78 +24,8 @@ class Descriptor:
     broker_sha256: str
 
 
-def control_directory(home: Path) -> Path:
-    """Return (and create, 0700) the directory of key and discovery file under the state directory `home`.
-
-    Raises:
-        DiskRefusedError: it is not ours alone.
-    """
-    place = home.resolve() / CONTROL_DIRECTORY
-    private_directory(place)
-    return place
-
-
-def registration_key(control: Path) -> Ed25519PrivateKey:
-    """Return the persistent key, made at first use; two brokers that start at once end with the same one.
-
-    Raises:
-        DiskRefusedError: the file is not ours alone.
-        DiscoveryRefusedError: the file holds no Ed25519 key; it is left as it is.
-    """
-    path = control / KEY_NAME
-    try:
-        content = read_private(path, MAX_KEY)
-    except DiskRefusedError as error:
-        if error.reason is not Reason.NOT_FOUND:
-            raise
-        fresh = Ed25519PrivateKey.generate()
-        try:
-            write_private(path, fresh.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()), replace=False)
-        except DiskRefusedError as taken:
-            if taken.reason is not Reason.EXISTS:
-                raise
-        content = read_private(path, MAX_KEY)
-    try:
-        key = load_der_private_key(content, None)
-    except (ValueError, TypeError) as error:
-        raise DiscoveryRefusedError("key_invalid") from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise DiscoveryRefusedError("key_invalid")
-    return key
-
-
-def public_hex(key: Ed25519PrivateKey) -> str:
-    """Return the public half as a client registers it: 64 hex digits."""
-    return key.public_key().public_bytes_raw().hex()
-
-
-def publish(control: Path, key: Ed25519PrivateKey, descriptor: Descriptor) -> Published:
-    """Write the signed discovery file and say which file it is.
-
-    Raises:
-        DiskRefusedError: the directory is not ours alone.
-        OSError: the disk failed; an older file is intact.
-    """
-    payload = json.dumps(
-        {
-            "instanceId": descriptor.instance_id,
-            "endpoint": descriptor.endpoint,
-            "brokerSha256": descriptor.broker_sha256,
-            "ipcVersion": IPC_VERSION,
-        }
-    )
-    signature = key.sign(_SIGNED + payload.encode()).hex()
-    content = json.dumps({"version": 1, "payload": payload, "signature": signature}).encode()
-    return write_private(control / DISCOVERY_NAME, content)
-
-
-def withdraw(control: Path, published: Published) -> bool:
-    """Remove the discovery file if it still is the one that was `published`."""
-    return remove_if_same(control / DISCOVERY_NAME, published)
-
-
 def read(path: Path, public_key_hex: str) -> Descriptor:
-    """Read and check a discovery file against the public key that the client was registered with.
+    """Read and check a discovery file against the public key that the client was registered with. Blocks.
 
     Raises:
         BrokerAbsentError: there is no such file.
@@ -132,7 +53,7 @@ def verify(content: bytes, public_key_hex: str) -> Descriptor:
     except ValueError as error:
         raise DiscoveryRefusedError("key_invalid") from error
     try:
-        key.verify(bytes.fromhex(str(outer["signature"])), _SIGNED + payload)
+        key.verify(bytes.fromhex(str(outer["signature"])), SIGNED_PREFIX + payload)
     except (InvalidSignature, ValueError) as error:
         raise DiscoveryRefusedError("signature_invalid") from error
     inner = _object(payload, {"instanceId": str, "endpoint": str, "brokerSha256": str, "ipcVersion": int})

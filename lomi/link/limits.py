@@ -1,6 +1,6 @@
 """Bounds of the wire, as one value with two presets."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_BODY = 8 << 20
 """Largest body of a frame, in bytes."""
@@ -14,8 +14,7 @@ MAX_SOCKET_PATH = 107
 """Longest path of a Unix socket, in bytes without the final NUL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkLimits:
+class LinkLimits(NamedTuple):
     """How many, and for how many seconds.
 
     Attributes:

@@ -7,7 +7,8 @@ import hmac
 import json
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from lomi.link.errors import EnrolmentReason, EnrolmentRefusedError
 from lomi.link.frames import Frame, Kind
@@ -32,8 +33,7 @@ _REFUSALS: dict[str, EnrolmentReason] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Announcement:
+class Announcement(NamedTuple):
     """The client's frame in clear: who asks, and with which certificate it is going to prove it."""
 
     instance_id: str
@@ -41,8 +41,7 @@ class Announcement:
     certificate: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
+class Acknowledgement(NamedTuple):
     """The broker's frame in clear: its certificate, to be compared with the pin, and the id a person will see."""
 
     instance_id: str
@@ -50,8 +49,7 @@ class Acknowledgement:
     pairing_request_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Welcome:
+class Welcome(NamedTuple):
     """The broker's first frame under TLS: the connection was accepted, and stands in `phase`."""
 
     instance_id: str
@@ -59,8 +57,7 @@ class Welcome:
     pairing_request_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(NamedTuple):
     """The client's first frame under TLS.
 
     Attributes:
@@ -70,8 +67,8 @@ class Hello:
     """
 
     purpose: str
-    proof: bytes | None = field(default=None, repr=False)
-    options: dict[str, str] = field(default_factory=dict)
+    proof: bytes | None
+    options: Mapping[str, str]
 
 
 def is_instance_id(text: str) -> bool:
@@ -187,7 +184,7 @@ def encode_hello(message: Hello) -> Frame:
             "ipcVersion": IPC_VERSION,
             "purpose": message.purpose,
             "proof": message.proof.hex() if message.proof is not None else "",
-            "options": message.options,
+            "options": dict(message.options),
         }
     )
 

@@ -1,15 +1,15 @@
-"""The private directory and socket a broker listens on, and who is at the other end."""
+"""The private directory and socket a broker listens on."""
 
 import contextlib
 import os
 import socket
 import stat
-import struct
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from lomi.disk.walk import Identity
 from lomi.link.errors import SocketPathTooLongError
 from lomi.link.limits import MAX_SOCKET_PATH
 
@@ -17,29 +17,12 @@ SOCKET_NAME = "control.sock"
 _PREFIX = "lomi-control-"
 
 
-class Peer(NamedTuple):
-    """The process that connected, as the kernel recorded it; `pid` is 0 where the system does not say."""
-
-    pid: int
-    uid: int
-
-
-def peer_of(connection: socket.socket) -> Peer:
-    """Return who is at the other end of a Unix socket."""
-    if hasattr(socket, "SO_PEERCRED"):
-        pid, uid, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return Peer(pid, uid)
-    # LOCAL_PEERCRED (macOS, the BSDs) begins a struct xucred: version, uid.
-    _version, uid = struct.unpack("Ii", connection.getsockopt(0, 1, 8))
-    return Peer(0, uid)
-
-
 class Place(NamedTuple):
     """A bound socket with its names: `path` in a directory of its own."""
 
     path: Path
     listener: socket.socket
-    inode: int
+    identity: Identity
 
     def stands(self) -> bool:
         """Whether the name still leads to this socket."""
@@ -47,15 +30,31 @@ class Place(NamedTuple):
             status = self.path.lstat()
         except OSError:
             return False
-        return status.st_ino == self.inode and stat.S_ISSOCK(status.st_mode)
+        return Identity.of(status) == self.identity and stat.S_ISSOCK(status.st_mode)
 
     def remove(self) -> None:
-        """Remove the name, if it still is ours, and its directory, if it is empty."""
+        """Stop listening; remove the name, if it still is ours, and its directory, if it is empty."""
+        self.listener.close()
         if self.stands():
             with contextlib.suppress(FileNotFoundError):
                 self.path.unlink()
         with contextlib.suppress(OSError):
             self.path.parent.rmdir()
+
+
+def remove_dead(path: Path) -> None:
+    """Remove a socket of ours that nobody listens on any more, and its directory."""
+    if path.name != SOCKET_NAME or not path.parent.name.startswith(_PREFIX):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, contextlib.suppress(OSError):
+        try:
+            if path.parent.lstat().st_uid != os.getuid():
+                return
+            probe.settimeout(1)
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            path.parent.rmdir()
 
 
 def bind(environment: Mapping[str, str], random: Callable[[int], bytes]) -> Place:
@@ -92,7 +91,7 @@ def _bind_at(path: Path) -> Place:
         listener.bind(str(path))
         # Nobody can connect before listen(), so there is no moment with a wider mode.
         path.chmod(0o600)
-        return Place(path, listener, path.lstat().st_ino)
+        return Place(path, listener, Identity.of(path.lstat()))
     except OSError:
         listener.close()
         with contextlib.suppress(OSError):

@@ -9,10 +9,12 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lomi.disk.private import Published
-from lomi.link import discovery
+from lomi.disk.refusal import DiskRefusedError
+from lomi.link import registration
 from lomi.link.certificate import Certificate, broker_name, fingerprint, issue
 from lomi.link.channel import Channel
 from lomi.link.connection import Connection, Enrolled
+from lomi.link.discovery import Descriptor
 from lomi.link.errors import EnrolmentRefusedError, LinkError
 from lomi.link.gate import Gate
 from lomi.link.limits import DESKTOP, LinkLimits
@@ -23,8 +25,12 @@ from lomi.link.messages import (
     encode_refusal,
     is_instance_id,
 )
-from lomi.link.place import Peer, Place, bind, peer_of
+from lomi.link.peer import Peer, peer_of
+from lomi.link.place import Place, bind
 from lomi.link.tls import broker_context, check_peer
+from lomi.link.watch import watch_removals
+
+_MAX_LINGERING = 32
 
 OnConnection = Callable[[Connection], Awaitable[None]]
 
@@ -38,6 +44,7 @@ class Endpoint:
         discovery_key: the public key that clients are given, 64 hex digits.
         broker_sha256: pin of this instance's certificate.
         gate: connections and handshakes now.
+        fault: why the vanished socket could not be bound again; None while clients can connect.
     """
 
     def __init__(
@@ -53,8 +60,8 @@ class Endpoint:
         tasks: asyncio.TaskGroup,
     ) -> None:
         self.instance_id = instance_id
-        self.discovery_path = control / discovery.DISCOVERY_NAME
-        self.discovery_key = discovery.public_hex(key)
+        self.discovery_path = control / registration.DISCOVERY_NAME
+        self.discovery_key = registration.public_hex(key)
         self.gate = Gate(limits)
         self._certificate: Certificate = issue(broker_name(instance_id), server=True, random=random)
         self._control = control
@@ -65,6 +72,10 @@ class Endpoint:
         self._random = random
         self._tasks = tasks
         self._serving: set[asyncio.Task[None]] = set()
+        self.fault: OSError | LinkError | DiskRefusedError | None = None
+        self._lingering = 0
+        self._stopping = False
+        self._binding = asyncio.Lock()
         self._place: Place | None = None
         self._server: asyncio.Server | None = None
         self._published: Published | None = None
@@ -81,19 +92,42 @@ class Endpoint:
         return self._place.path
 
     async def ensure(self) -> bool:
-        """Bind and publish again if the socket's name is gone; say whether that was needed."""
-        if self._place is not None and await asyncio.to_thread(self._place.stands):
-            return False
-        await self._stop_listening()
-        await self._listen()
-        return True
+        """Bind and publish again if the socket's name or the discovery file is gone; say whether that was needed.
+
+        Raises:
+            OSError: the disk failed.
+            SocketPathTooLongError: the only directory left has too long a path.
+            DiskRefusedError: the state directory is not ours alone any more.
+        """
+        async with self._binding:
+            if self._place is not None and await asyncio.to_thread(self._stands, self._place):
+                return False
+            await self._stop_listening()
+            await self._listen()
+            self.fault = None
+            return True
+
+    def _stands(self, place: Place) -> bool:
+        return place.stands() and os.path.lexists(self.discovery_path)
+
+    async def keep_standing(self) -> None:
+        """Bind and publish again whenever the socket's name is taken away; runs until cancelled."""
+        while True:
+            async with watch_removals(self.socket_path.parent) as removal:
+                try:
+                    await self.ensure()
+                except (OSError, LinkError, DiskRefusedError) as error:
+                    # Sessions that run must not end because new ones can't come; status shows the fault.
+                    self.fault = error
+                    return
+                await removal.wait()
 
     async def _listen(self) -> None:
         self._place = await asyncio.to_thread(bind, self._environment, self._random)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_unix_server(self._accept, sock=self._place.listener, backlog=256)
-        descriptor = discovery.Descriptor(self.instance_id, str(self._place.path), self.broker_sha256)
-        self._published = await asyncio.to_thread(discovery.publish, self._control, self._key, descriptor)
+        descriptor = Descriptor(self.instance_id, str(self._place.path), self.broker_sha256)
+        self._published = await asyncio.to_thread(registration.publish, self._control, self._key, descriptor)
 
     async def _stop_listening(self) -> None:
         if self._server is not None:
@@ -102,16 +136,20 @@ class Endpoint:
             await asyncio.to_thread(self._place.remove)
 
     async def _stop(self) -> None:
+        self._stopping = True
         await self._stop_listening()
         for task in self._serving:
             task.cancel()
         if self._published is not None:
-            await asyncio.to_thread(discovery.withdraw, self._control, self._published)
+            await asyncio.to_thread(registration.withdraw, self._control, self._published)
 
     def _accept(self) -> Channel:
         return Channel(self._limits, self._begin)
 
     def _begin(self, channel: Channel) -> None:
+        if self._stopping:
+            channel.abort()
+            return
         task = self._tasks.create_task(self._serve(channel), name="lomi-connection")
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
@@ -126,10 +164,24 @@ class Endpoint:
         except EnrolmentRefusedError as error:
             if not channel.closing and channel.in_clear:
                 channel.send_nowait(encode_refusal(error.refused))
+                await self._linger(channel)
         except LinkError:
             channel.abort()
         finally:
             await channel.close()
+
+    async def _linger(self, channel: Channel) -> None:
+        """Let a refused client read why, and go: closing first would cut it off while it still writes."""
+        if self._lingering >= _MAX_LINGERING:
+            return
+        self._lingering += 1
+        try:
+            async with asyncio.timeout(self._limits.close_seconds):
+                await channel.closed()
+        except TimeoutError:
+            pass
+        finally:
+            self._lingering -= 1
 
     async def _enrol(self, channel: Channel) -> Connection:
         peer = peer_of(channel.socket)
@@ -194,10 +246,12 @@ async def serve(
     """
     if not is_instance_id(instance_id):
         raise ValueError("an instance id is one lower-case DNS label")
-    control = await asyncio.to_thread(discovery.control_directory, home)
-    key = await asyncio.to_thread(discovery.registration_key, control)
+    control = await asyncio.to_thread(registration.control_directory, home)
+    key = await asyncio.to_thread(registration.registration_key, control)
+    await asyncio.to_thread(registration.sweep, control, key)
     failure: BaseException | None = None
     async with asyncio.TaskGroup() as tasks:
+        standing: asyncio.Task[None] | None = None
         endpoint = Endpoint(
             instance_id,
             control,
@@ -210,10 +264,13 @@ async def serve(
         )
         try:
             await endpoint._listen()  # noqa: SLF001  # the endpoint's life is this function's
+            standing = tasks.create_task(endpoint.keep_standing(), name="lomi-socket-name")
             yield endpoint
         except BaseException as error:  # noqa: BLE001  # raised below, outside the group that would wrap it
             failure = error
         finally:
+            if standing is not None:
+                standing.cancel()
             await endpoint._stop()  # noqa: SLF001
     if failure is not None:
         raise failure
