@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 Scheme: TypeAlias = Literal["http", "https"]
@@ -27,7 +28,7 @@ def canonical_host(text: str) -> str:
         HostSpellingError: The host is empty, too long, ends in a dot, holds other than ASCII letters, digits, `-` and
             `_`, or is an address in decimal, octal, hexadecimal, short or scoped form.
     """
-    if text.startswith("[") and text.endswith("]"):
+    if text.startswith("[") and text.endswith("]") and "%" not in text:
         try:
             return str(ipaddress.IPv6Address(text[1:-1]))
         except ValueError:
@@ -48,6 +49,7 @@ def canonical_host(text: str) -> str:
     return host
 
 
+@lru_cache(maxsize=1_024)
 def split_authority(text: str, default_port: int | None) -> tuple[str, int]:
     """Return the canonical host and the port of `host[:port]`.
 

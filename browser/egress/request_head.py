@@ -166,7 +166,7 @@ def parse_request_head(head: bytes, *, most_headers: int = 256) -> RequestHead:
         raise MalformedHeadError("none or several Host headers")
     try:
         host, port = split_authority(authority, default_port)
-        named = split_authority(headers.hosts[0].decode("latin-1"), default_port if path else port)
+        named = split_authority(headers.hosts[0].decode("latin-1"), default_port or port)
     except HostSpellingError as error:
         raise MalformedHeadError(str(error)) from None
     if named != (host, port):

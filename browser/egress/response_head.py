@@ -11,9 +11,9 @@ from browser.egress.framing import CHUNKED, UNTIL_CLOSE, Framing
 HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 _STATUS = re.compile(rb"HTTP/1\.([0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
-_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
-_CONTROL = re.compile(rb"[\x00\r]")
+# Lines that are no header are passed over, as browsers do; what is left is a name, a value and nothing between lines.
+_HEADER = re.compile(rb"^(([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\x00\r\n]*))\r?$", re.MULTILINE)
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 
 # Answers of this hop, not of the server: a server must not be able to speak for the proxy.
@@ -71,11 +71,7 @@ def parse_response_head(head: bytes, *, method: str) -> ResponseHead:
     codings: list[bytes] = []
     options: set[bytes] = set()
     media_type = b""
-    for raw in block.split(b"\n"):
-        line = raw[:-1] if raw.endswith(b"\r") else raw
-        name, colon, value = line.partition(b":")
-        if not colon or not _NAME.fullmatch(name) or _CONTROL.search(value):
-            continue
+    for line, name, value in _HEADER.findall(block):
         key = name.lower()
         if key in _HOP:
             if key == b"connection":

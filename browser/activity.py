@@ -1,0 +1,166 @@
+"""What goes on in one page, as events: navigations, requests, dialogs. Actions wait on it and never poll."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+from playwright.async_api import CDPSession
+
+from browser.wire import Faults, listen
+
+# An action's answer waits for these; pictures, media, beacons and open streams may take as long as they like.
+_WAITED = frozenset({"Document", "Stylesheet", "Script", "XHR", "Fetch", "Preflight"})
+
+
+class _Request(msgspec.Struct):
+    url: str = ""
+    method: str = "GET"
+
+
+class RequestSent(msgspec.Struct, rename="camel"):
+    """A request leaves the page, or is sent on after a redirect."""
+
+    request_id: str
+    request: _Request = msgspec.field(default_factory=_Request)
+    type: str = "Other"
+    frame_id: str | None = None
+    loader_id: str = ""
+    timestamp: float = 0.0
+    wall_time: float = 0.0
+
+
+class _Response(msgspec.Struct, rename="camel"):
+    status: int = 0
+    mime_type: str = ""
+    encoded_data_length: float = 0.0
+
+
+class ResponseReceived(msgspec.Struct, rename="camel"):
+    """The head of a response."""
+
+    request_id: str
+    response: _Response = msgspec.field(default_factory=_Response)
+    type: str = "Other"
+    timestamp: float = 0.0
+
+
+class RequestEnded(msgspec.Struct, rename="camel"):
+    """A request is over; `error_text` when it failed."""
+
+    request_id: str
+    timestamp: float = 0.0
+    error_text: str | None = None
+    canceled: bool = False
+    encoded_data_length: float = 0.0
+    blocked_reason: str | None = None
+
+
+class _Frame(msgspec.Struct, rename="camel"):
+    frame_id: str = ""
+
+
+class _Nothing(msgspec.Struct):
+    pass
+
+
+class Activity:
+    """The running account since the last `begin`. One per page; `changed` is set at every event that can end a wait."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.navigating = False
+        self.committed = 0
+        self.within = 0
+        self.loads = 0
+        self.contents = 0
+        self.dialog: str | None = None
+        self.ended: str | None = None
+        self.opened: list[str] = []
+        self.choosers: list[str] = []
+        self.downloads: list[str] = []
+        self.refused: list[str] = []
+        self.errors: list[str] = []
+        self._pending: set[str] = set()
+        self.observers: list[Callable[[object], None]] = []
+
+    def begin(self) -> None:
+        """Forget everything but what lasts (an open dialog, the end of the page)."""
+        self.navigating = False
+        self._pending.clear()
+        for noted in (self.opened, self.choosers, self.downloads, self.refused, self.errors):
+            noted.clear()
+
+    def stir(self) -> None:
+        """Wake whoever waits."""
+        self.changed.set()
+
+    @property
+    def pending(self) -> int:
+        """Requests begun since `begin` that an answer waits for and that are not over."""
+        return len(self._pending)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a navigation or a request begun since `begin` is pending."""
+        return self.navigating or bool(self._pending)
+
+    def follow(self, session: CDPSession, main_frame: Callable[[], str], faults: Faults) -> None:
+        """Take the events of one protocol session into account."""
+
+        def sent(event: RequestSent) -> None:
+            if event.type in _WAITED and not event.request.url.startswith(("data:", "blob:")):
+                self._pending.add(event.request_id)
+            if event.type == "Document" and event.frame_id == main_frame():
+                self.navigating = True
+            self._tell(event)
+
+        def received(event: ResponseReceived) -> None:
+            self._tell(event)
+
+        def ended(event: RequestEnded) -> None:
+            self._pending.discard(event.request_id)
+            self._tell(event)
+            self.stir()
+
+        def started(event: _Frame) -> None:
+            if event.frame_id == main_frame():
+                self.navigating = True
+
+        def stopped(event: _Frame) -> None:
+            if event.frame_id == main_frame():
+                self.navigating = False
+                self.stir()
+
+        def loaded(_event: _Nothing) -> None:
+            self.loads += 1
+            self.stir()
+
+        def content(_event: _Nothing) -> None:
+            self.contents += 1
+            self.stir()
+
+        listen(session, "Network.requestWillBeSent", RequestSent, sent, faults)
+        listen(session, "Network.responseReceived", ResponseReceived, received, faults)
+        listen(session, "Network.loadingFinished", RequestEnded, ended, faults)
+        listen(session, "Network.loadingFailed", RequestEnded, ended, faults)
+        listen(session, "Page.frameStartedLoading", _Frame, started, faults)
+        listen(session, "Page.frameRequestedNavigation", _Frame, started, faults)
+        listen(session, "Page.frameStoppedLoading", _Frame, stopped, faults)
+        listen(session, "Page.loadEventFired", _Nothing, loaded, faults)
+        listen(session, "Page.domContentEventFired", _Nothing, content, faults)
+
+    def _tell(self, event: object) -> None:
+        for observer in self.observers:
+            observer(event)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for the next event; False when none came in time."""
+        if seconds <= 0:
+            return False
+        self.changed.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self.changed.wait()
+        except TimeoutError:
+            return False
+        return True

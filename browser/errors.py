@@ -1,0 +1,119 @@
+"""What can go wrong, precisely: one class per kind, a closed `reason`, closed `details`.
+
+An error raised before an action's effect was entered proves that nothing happened. Inside the effect only an error whose
+`proves_no_effect` is true does; after any other the outcome is unknown.
+"""
+
+from collections.abc import Mapping
+
+Detail = str | int | float | bool | None
+
+
+class BrowserError(Exception):
+    """Base of all errors of this library.
+
+    Attributes:
+        reason: closed lower-case word for the documented case, e.g. ``covered``.
+        details: small, bounded facts about this case.
+    """
+
+    proves_no_effect = False
+
+    def __init__(self, reason: str, /, **details: Detail) -> None:
+        self.reason = reason
+        self.details: Mapping[str, Detail] = details
+        shown = ", ".join(f"{name}={value!r}" for name, value in details.items())
+        super().__init__(f"{reason} ({shown})" if shown else reason)
+
+
+class Refused(BrowserError):
+    """The target can't take the action now.
+
+    Reasons: ``detached``, ``hidden``, ``no_box``, ``disabled``, ``covered`` (details say by what), ``offscreen``, ``moving``, ``read_only``,
+    ``not_editable``, ``not_selectable``, ``not_focusable``, ``not_focused``, ``not_checkable``, ``file_input``, ``not_a_file_input``,
+    ``no_such_option``, ``one_option_only``, ``too_many_options``, ``malformed_value``, ``unknown_key``.
+    """
+
+    proves_no_effect = True
+
+
+class Intercepted(Refused):
+    """Something moved over the target between check and click, and our guard swallowed the pointer event (``covered``)."""
+
+
+class StaleRef(BrowserError):
+    """``stale_ref``: the ref's node or document is gone, or the ref was never handed out."""
+
+    proves_no_effect = True
+
+
+class StaleSnapshot(BrowserError):
+    """``stale_snapshot``: not one of the page's remembered snapshots."""
+
+    proves_no_effect = True
+
+
+class Blocked(BrowserError):
+    """``dialog_open``: a dialog of this page must be answered first (details name it)."""
+
+    proves_no_effect = True
+
+
+class PageEnded(BrowserError):
+    """The generation is over: ``closed``, ``page_crashed``, ``engine_crashed``, ``engine_stopped``."""
+
+
+class Unresponsive(BrowserError):
+    """``page_unresponsive``: the page did not answer within the bound."""
+
+
+class OriginDenied(BrowserError):
+    """``origin_denied``: a document outside the grant was asked for; the old document stays."""
+
+    proves_no_effect = True
+
+
+class NavigationFailed(BrowserError):
+    """``navigation_failed``: no document arrived (details carry the network error); ``not_http``: the address is not for us."""
+
+
+class NotDelivered(BrowserError):
+    """``not_delivered``: text was typed but the field does not hold it (details: lengths)."""
+
+
+class EngineUnavailable(BrowserError):
+    """``engine_missing``, ``engine_unsupported``, ``engine_start_failed`` or ``engine_stopped``."""
+
+    proves_no_effect = True
+
+
+class AdmissionRefused(BrowserError):
+    """``browsers_full`` or ``memory_low``: not another page now."""
+
+    proves_no_effect = True
+
+
+class CaptureFailed(BrowserError):
+    """``capture_invalid`` (empty or truncated picture), ``capture_too_large``, ``capture_timeout``."""
+
+    proves_no_effect = True
+
+
+class CursorExpired(BrowserError):
+    """``cursor_expired``: a cursor of another document, or older than the ring."""
+
+    proves_no_effect = True
+
+
+class TransferFailed(BrowserError):
+    """A download or upload that did not happen.
+
+    Reasons: ``redirect_refused``, ``status_refused``, ``too_large``, ``too_slow``, ``cross_origin``, ``network_failed``, ``canceled``, ``no_such_transfer``,
+    ``bad_file_name``, ``hash_mismatch``, ``one_file_only``.
+    """
+
+
+class NoSuchThing(BrowserError):
+    """``no_such_dialog``, ``no_such_chooser``, ``no_such_download``: unknown id, or its deadline has passed."""
+
+    proves_no_effect = True

@@ -1,0 +1,346 @@
+"""The frames of one page: keys, documents, isolated worlds, and the protocol sessions of frames in other processes."""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+from playwright.async_api import BrowserContext, CDPSession, Frame
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page as PlaywrightPage
+
+from browser.errors import PageEnded
+from browser.wire import ContextGone, Faults, ask, listen, send
+from browser.world import SOURCE, WORLD_NAME, World
+
+MOST_FRAMES = 16
+DEEPEST_FRAME = 4
+
+
+class _Aux(msgspec.Struct, rename="camel"):
+    frame_id: str = ""
+
+
+class _Context(msgspec.Struct, rename="camel"):
+    id: int
+    name: str = ""
+    unique_id: str = ""
+    aux_data: _Aux = msgspec.field(default_factory=_Aux)
+
+
+class _ContextCreated(msgspec.Struct):
+    context: _Context
+
+
+class _ContextDestroyed(msgspec.Struct, rename="camel"):
+    execution_context_id: int
+
+
+class _Nothing(msgspec.Struct):
+    pass
+
+
+class FrameFacts(msgspec.Struct, rename="camel"):
+    """One frame as the protocol names it."""
+
+    id: str
+    url: str = ""
+    parent_id: str | None = None
+    loader_id: str = ""
+    security_origin: str = ""
+    unreachable_url: str | None = None
+
+
+class _FrameTree(msgspec.Struct, rename="camel"):
+    frame: FrameFacts
+    child_frames: list["_FrameTree"] = []
+
+
+class _Tree(msgspec.Struct, rename="camel"):
+    frame_tree: _FrameTree
+
+
+class _Navigated(msgspec.Struct):
+    frame: FrameFacts
+
+
+class _Attached(msgspec.Struct, rename="camel"):
+    frame_id: str
+    parent_frame_id: str
+
+
+class _Detached(msgspec.Struct, rename="camel"):
+    frame_id: str
+    reason: str = "remove"
+
+
+class _Within(msgspec.Struct, rename="camel"):
+    frame_id: str
+    url: str
+
+
+class _Owner(msgspec.Struct, rename="camel"):
+    backend_node_id: int
+
+
+class _Model(msgspec.Struct):
+    content: list[float]
+    width: float = 0
+    height: float = 0
+
+
+class _Box(msgspec.Struct):
+    model: _Model
+
+
+class _Hit(msgspec.Struct, rename="camel"):
+    backend_node_id: int
+    frame_id: str
+
+
+class Place(NamedTuple):
+    """Where a frame's own coordinates begin in the main viewport, and its scale there."""
+
+    x: float
+    y: float
+    scale_x: float = 1.0
+    scale_y: float = 1.0
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and effective port of an http(s) address; ``null`` for everything else."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return "null"
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = 443 if parts.scheme == "https" else 80
+    return f"{parts.scheme}://{host}" if parts.port in {None, default} else f"{parts.scheme}://{host}:{parts.port}"
+
+
+class FrameTree:
+    """Keeps the frames of one page current from protocol events.
+
+    Keys are ``main`` and ``f1``, ``f2``, … in order of first sight; a key is never given to another frame.
+    """
+
+    def __init__(self, context: BrowserContext, page: PlaywrightPage, session: CDPSession, faults: Faults) -> None:
+        self.session = session
+        self.main_id = ""
+        self.facts: dict[str, FrameFacts] = {}
+        self.on_navigated: Callable[[FrameFacts], None] = lambda _facts: None
+        self.on_within: Callable[[str, str], None] = lambda _frame, _url: None
+        self.on_session: list[Callable[[CDPSession], None]] = []
+        self._context = context
+        self._page = page
+        self._faults = faults
+        self._worlds: dict[str, World] = {}
+        self._sessions: dict[str, CDPSession] = {}
+        self._local_roots: dict[CDPSession, str] = {}
+        self._keys: dict[str, str] = {}
+        self._in_process: set[Frame] = set()
+        self._separate: dict[Frame, CDPSession] = {}
+        self._arrived = asyncio.Event()
+
+    async def attach(self) -> None:
+        """Begin to follow the page."""
+        await self._follow(self.session)
+        page = self._page
+        page.on("framenavigated", lambda frame: self._in_process.discard(frame))
+        page.on("framedetached", self._forget)
+
+    def _forget(self, frame: Frame) -> None:
+        self._in_process.discard(frame)
+        self._separate.pop(frame, None)
+
+    async def _follow(self, session: CDPSession) -> None:
+        faults = self._faults
+        listen(session, "Runtime.executionContextCreated", _ContextCreated, lambda event: self._created(session, event.context), faults)
+        listen(session, "Runtime.executionContextDestroyed", _ContextDestroyed, lambda event: self._destroyed(session, event.execution_context_id), faults)
+        listen(session, "Runtime.executionContextsCleared", _Nothing, lambda _event: self._destroyed(session, None), faults)
+        listen(session, "Page.frameNavigated", _Navigated, lambda event: self._navigated(session, event.frame), faults)
+        listen(session, "Page.navigatedWithinDocument", _Within, self._within, faults)
+        listen(session, "Page.frameAttached", _Attached, lambda event: self._attached(session, event), faults)
+        listen(session, "Page.frameDetached", _Detached, lambda event: self._detached(session, event), faults)
+        source = {"source": SOURCE, "worldName": WORLD_NAME, "runImmediately": True}
+        _, tree, _, _ = await asyncio.gather(
+            send(session, "Page.enable"),
+            ask(session, "Page.getFrameTree", {}, _Tree),
+            send(session, "Page.addScriptToEvaluateOnNewDocument", source),
+            send(session, "Runtime.enable"),
+        )
+        self._local_roots[session] = tree.frame_tree.frame.id
+        if session is self.session:
+            self.main_id = tree.frame_tree.frame.id
+        pending = [tree.frame_tree]
+        while pending:
+            branch = pending.pop()
+            self.facts[branch.frame.id] = branch.frame
+            self._sessions[branch.frame.id] = session
+            pending.extend(branch.child_frames)
+        for told in self.on_session:
+            told(session)
+
+    def _created(self, session: CDPSession, context: _Context) -> None:
+        if context.name != WORLD_NAME:
+            return
+        frame = context.aux_data.frame_id
+        self._worlds[frame] = World(session, context.id, context.unique_id, frame)
+        self._sessions[frame] = session
+        self._arrived.set()
+        self._arrived = asyncio.Event()
+
+    def _destroyed(self, session: CDPSession, context_id: int | None) -> None:
+        for frame, world in list(self._worlds.items()):
+            if world.session is session and context_id in {None, world.context_id}:
+                world.gone.set()
+                del self._worlds[frame]
+
+    def _navigated(self, session: CDPSession, frame: FrameFacts) -> None:
+        if not frame.id:
+            return
+        self.facts[frame.id] = frame
+        self._sessions[frame.id] = session
+        self.on_navigated(frame)
+
+    def _within(self, event: _Within) -> None:
+        known = self.facts.get(event.frame_id)
+        if known is not None:
+            self.facts[event.frame_id] = msgspec.structs.replace(known, url=event.url)
+            self.on_within(event.frame_id, event.url)
+
+    def _attached(self, session: CDPSession, event: _Attached) -> None:
+        self.facts.setdefault(event.frame_id, FrameFacts(id=event.frame_id, parent_id=event.parent_frame_id))
+        self._sessions.setdefault(event.frame_id, session)
+
+    def _detached(self, session: CDPSession, event: _Detached) -> None:
+        if self._sessions.get(event.frame_id) is not session:
+            return
+        world = self._worlds.pop(event.frame_id, None)
+        if world is not None:
+            world.gone.set()
+        if event.reason != "swap":
+            self.facts.pop(event.frame_id, None)
+            self._sessions.pop(event.frame_id, None)
+
+    async def adopt_separate(self) -> None:
+        """Find frames that live in processes of their own and follow them too."""
+        fresh = [frame for frame in self._page.frames[1 : 4 * MOST_FRAMES] if frame not in self._in_process and frame not in self._separate]
+        if fresh:
+            await asyncio.gather(*(self._adopt(frame) for frame in fresh))
+
+    async def _adopt(self, frame: Frame) -> None:
+        try:
+            session = await self._context.new_cdp_session(frame)
+        except PlaywrightError:  # "does not have a separate CDP session": it lives in its parent's process
+            self._in_process.add(frame)
+            return
+        self._separate[frame] = session
+        try:
+            await self._follow(session)
+        except (ContextGone, PageEnded):
+            self._separate.pop(frame, None)
+
+    def key(self, frame_id: str) -> str:
+        """The wire name of a frame."""
+        if frame_id == self.main_id:
+            return "main"
+        if frame_id not in self._keys:
+            self._keys[frame_id] = f"f{len(self._keys) + 1}"
+        return self._keys[frame_id]
+
+    def frame_of(self, key: str) -> str | None:
+        """The protocol id behind a key."""
+        if key == "main":
+            return self.main_id
+        return next((frame for frame, known in self._keys.items() if known == key), None)
+
+    def world(self, frame_id: str) -> World | None:
+        """The live world of a frame's current document."""
+        return self._worlds.get(frame_id)
+
+    async def main_world(self, deadline_s: float) -> World | None:
+        """The main document's world, waiting for it while a document is being replaced."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                while (world := self._worlds.get(self.main_id)) is None:
+                    await self._arrived.wait()
+                return world
+        except TimeoutError:
+            return None
+
+    def listed(self) -> tuple[list[str], int]:
+        """Frames to show, parents before children, and how many were left out by number or depth."""
+        children: dict[str, list[str]] = {}
+        for frame, facts in self.facts.items():
+            if frame != self.main_id and facts.parent_id:
+                children.setdefault(facts.parent_id, []).append(frame)
+        shown: list[str] = []
+        omitted = 0
+        level = [self.main_id]
+        depth = 0
+        while level:
+            fits = depth <= DEEPEST_FRAME
+            for frame in level:
+                if fits and len(shown) < MOST_FRAMES and frame in self._worlds:
+                    shown.append(frame)
+                else:
+                    omitted += 1
+            level = [child for frame in level for child in children.get(frame, [])]
+            depth += 1
+        return shown, omitted
+
+    async def place(self, frame_id: str) -> Place:
+        """Where a frame's viewport lies in the main viewport.
+
+        Raises:
+            ContextGone: the frame or one around it is gone or has no box.
+        """
+        if frame_id == self.main_id:
+            return Place(0, 0)
+        facts = self.facts.get(frame_id)
+        session = self._sessions.get(frame_id)
+        if facts is None or session is None:
+            raise ContextGone(frame_id)
+        local_root = self._local_roots.get(session)
+        parent = facts.parent_id or self.main_id
+        owner_session = session if local_root != frame_id else self._sessions.get(parent, self.session)
+        owner = await ask(owner_session, "DOM.getFrameOwner", {"frameId": frame_id}, _Owner)
+        box = await ask(owner_session, "DOM.getBoxModel", {"backendNodeId": owner.backend_node_id}, _Box)
+        quad = box.model.content
+        root = self._local_roots.get(owner_session, self.main_id)
+        base = await self.place(root) if root != self.main_id else Place(0, 0)
+        return Place(base.x + quad[0], base.y + quad[1])
+
+    async def uncovered(self, frame_id: str, x: float, y: float) -> bool:
+        """Whether the engine's own hit test at a point of the main viewport ends in this frame."""
+        at: str | None = self.main_id
+        session = self.session
+        origin = Place(0, 0)
+        while at is not None:
+            world = self._worlds.get(self._local_roots.get(session, ""))
+            scroll = await world.call("scrolled", 0, shape=dict[str, float]) if world else {"x": 0.0, "y": 0.0}
+            params = {"x": round(x - origin.x + scroll["x"]), "y": round(y - origin.y + scroll["y"])}
+            hit = await ask(session, "DOM.getNodeForLocation", params, _Hit)
+            if hit.frame_id == frame_id:
+                return True
+            inner = next((s for f, s in self._sessions.items() if self._local_roots.get(s) == f and s is not session and self._owned(f, hit.frame_id, frame_id)), None)
+            if inner is None:
+                return False
+            session = inner
+            at = self._local_roots[inner]
+            origin = await self.place(at)
+        return False
+
+    def _owned(self, root: str, hit_frame: str, wanted: str) -> bool:
+        """Whether local root `root` hangs below the frame that was hit and contains the wanted frame."""
+        facts = self.facts.get(root)
+        if facts is None or (facts.parent_id or self.main_id) != hit_frame:
+            return False
+        at: str | None = wanted
+        while at:
+            if at == root:
+                return True
+            known = self.facts.get(at)
+            at = known.parent_id if known else None
+        return False

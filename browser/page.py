@@ -1,0 +1,363 @@
+"""One page: a generation. Its frames, refs and events, and the reads that change nothing."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+from playwright.async_api import BrowserContext, CDPSession
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page as PlaywrightPage
+
+from browser.activity import Activity
+from browser.errors import Blocked, BrowserError, PageEnded, Unresponsive
+from browser.frames import FrameFacts, FrameTree, origin_of
+from browser.snapshot.lines import Line, Walked, nodes_of
+from browser.snapshot.refs import Refs
+from browser.values import Found, FrameSummary, Snapshot, Viewport
+from browser.wire import ContextGone, Faults, RemoteObject, ask, listen, send, translated
+from browser.world import World
+
+if TYPE_CHECKING:
+    from browser.profile import Profile
+
+T = TypeVar("T")
+
+MOST_NODES = 200
+_LISTED_HOSTS = 64
+
+
+class Attempt(Generic[T]):
+    """A call that goes on in the background while its caller waits for it or for something else."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self._value: list[T] = []
+        self._error: BaseException | None = None
+
+    async def run(self, work: Coroutine[object, object, T], finished: Callable[[], None]) -> None:
+        """Run the call to its end and keep its outcome; errors of ours and of the engine do not leave the task."""
+        try:
+            self._value.append(await work)
+        except (BrowserError, ContextGone) as error:
+            self._error = error
+        except PlaywrightError as error:
+            self._error = translated(error)
+        finally:
+            self.done = True
+            finished()
+
+    def result(self) -> T:
+        """The call's answer, or its error raised."""
+        if self._error is not None:
+            raise self._error
+        return self._value[0]
+
+
+class _Property(msgspec.Struct):
+    name: str = ""
+    value: RemoteObject | None = None
+
+
+class _Properties(msgspec.Struct):
+    result: list[_Property] = []
+
+
+class _Shadow(msgspec.Struct, rename="camel"):
+    backend_node_id: int
+    shadow_root_type: str | None = None
+
+
+class _DescribedNode(msgspec.Struct, rename="camel"):
+    shadow_roots: list[_Shadow] = []
+
+
+class _Described(msgspec.Struct):
+    node: _DescribedNode
+
+
+class _Resolved(msgspec.Struct):
+    object: RemoteObject
+
+
+class _Windowed(msgspec.Struct, rename="camel"):
+    url: str = ""
+    user_gesture: bool = False
+
+
+class Page:
+    """A page of an isolated context: one generation that ends once and for good.
+
+    Reads (`snapshot`, `find`) never wait for actions. Actions of the other modules take `turn`, so that one page does one thing at a time.
+    """
+
+    def __init__(
+        self, *, generation: str, context: BrowserContext, page: PlaywrightPage, session: CDPSession, tasks: asyncio.TaskGroup, clock: Callable[[], float]
+    ) -> None:
+        self.generation = generation
+        self.context = context
+        self.playwright = page
+        self.session = session
+        self.tasks = tasks
+        self.clock = clock
+        self.faults = Faults()
+        self.turn = asyncio.Lock()
+        self.activity = Activity()
+        self.refs = Refs()
+        self.frames = FrameTree(context, page, session, self.faults)
+        self.ended = asyncio.Event()
+        self.limitations: tuple[str, ...] = ()
+        self.profile: "Profile"
+        self.on_ended: list[Callable[[str], None]] = []
+        self.on_navigation: list[Callable[[], None]] = []
+        self._navigation = 0
+        self._document_began = 0
+        self._popups_expected = 0
+
+    async def attach(self) -> None:
+        """Follow the page from now on."""
+        frames = self.frames
+        frames.on_navigated = self._navigated
+        frames.on_within = self._within
+        frames.on_session.append(lambda session: self.activity.follow(session, lambda: frames.main_id, self.faults))
+        listen(self.session, "Page.windowOpen", _Windowed, self._window, self.faults)
+        self.playwright.on("close", lambda _page: self.end("closed"))
+        self.playwright.on("crash", lambda _page: self.end("page_crashed"))
+        await asyncio.gather(frames.attach(), send(self.session, "Network.enable"), send(self.session, "DOM.enable"))
+
+    def _navigated(self, frame: FrameFacts) -> None:
+        if frame.id == self.frames.main_id:
+            self._navigation += 1
+            self._document_began = self._navigation
+            self.activity.committed += 1
+            self.activity.stir()
+            for told in self.on_navigation:
+                told()
+
+    def _within(self, frame_id: str, _url: str) -> None:
+        if frame_id == self.frames.main_id:
+            self._navigation += 1
+            self.activity.within += 1
+            self.activity.stir()
+
+    def _window(self, _event: _Windowed) -> None:
+        self._popups_expected += 1
+
+    @property
+    def expects_popup(self) -> bool:
+        """Whether the page opened a window that has not arrived yet."""
+        return self._popups_expected > 0
+
+    def popup_arrived(self, name: str | None) -> None:
+        """A window this page opened is there (by id) or was refused (None)."""
+        self._popups_expected = max(0, self._popups_expected - 1)
+        if name is not None:
+            self.activity.opened.append(name)
+        self.activity.stir()
+
+    def end(self, reason: str) -> None:
+        """The generation is over; the first reason stays."""
+        if self.activity.ended is None:
+            self.activity.ended = reason
+            self.ended.set()
+            self.activity.stir()
+            for told in self.on_ended:
+                told(reason)
+
+    @property
+    def navigation_id(self) -> str:
+        """``generation:n``; n grows with every new document and every change of address."""
+        return f"{self.generation}:{self._navigation}"
+
+    def same_document(self, navigation_id: str) -> bool:
+        """Whether a navigation id was given for the document that is there now (steps within a document do not matter)."""
+        generation, _, number = navigation_id.rpartition(":")
+        return generation == self.generation and number.isdecimal() and self._document_began <= int(number) <= self._navigation
+
+    @property
+    def url(self) -> str:
+        """Address of the main document."""
+        facts = self.frames.facts.get(self.frames.main_id)
+        return facts.url if facts else "about:blank"
+
+    @property
+    def origin(self) -> str:
+        """Origin of the main document."""
+        return origin_of(self.url)
+
+    def require_live(self) -> None:
+        """Raises PageEnded when the generation is over."""
+        if self.activity.ended is not None:
+            raise PageEnded(self.activity.ended)
+
+    def require_free(self) -> None:
+        """Raises PageEnded or Blocked when nothing can be done or seen in the page now."""
+        self.require_live()
+        if self.activity.dialog is not None:
+            raise Blocked("dialog_open", dialog=self.activity.dialog)
+
+    def background(self, work: Coroutine[object, object, T]) -> Attempt[T]:
+        """Start a call whose end wakes the page's waiters."""
+        attempt: Attempt[T] = Attempt()
+        self.tasks.create_task(attempt.run(work, self.activity.stir))
+        return attempt
+
+    async def unless_blocked(self, work: Coroutine[object, object, T], seconds: float) -> Attempt[T]:
+        """Run a call until it ends, a dialog opens, the page ends or time is up; the attempt says whether it is done."""
+        attempt = self.background(work)
+        deadline = self.clock() + seconds
+        while not attempt.done and self.activity.dialog is None and self.activity.ended is None:
+            if not await self.activity.wait(deadline - self.clock()):
+                break
+        return attempt
+
+    async def main_world(self, seconds: float = 3.0) -> World:
+        """The main document's world.
+
+        Raises:
+            PageEnded, Blocked: as `require_free`.
+            Unresponsive: no document arrived in time.
+        """
+        self.require_free()
+        world = await self.frames.main_world(seconds)
+        if world is None:
+            self.require_live()
+            raise Unresponsive("page_unresponsive", call="document")
+        return world
+
+    async def walk(self, world: World, frame: str, function: str = "collect", **options: object) -> Walked:
+        """One walk of one document, with closed shadow roots opened at first sight."""
+        options = {"most": MOST_NODES, **options, "base": self.refs.base(frame)}
+        walked = await world.call(function, options, shape=Walked, deadline_s=6.0)
+        if walked.hosts and await self._open_closed_roots(world):
+            walked = await world.call(function, options, shape=Walked, deadline_s=6.0)
+        return walked
+
+    async def _open_closed_roots(self, world: World) -> bool:
+        hosts = await world.handle("hiding")
+        if hosts is None:
+            return False
+        found = await ask(world.session, "Runtime.getProperties", {"objectId": hosts, "ownProperties": True}, _Properties)
+        objects = [p.value.object_id for p in found.result if p.name.isdecimal() and p.value and p.value.object_id]
+        opened = await asyncio.gather(*(self._open_closed_root(world, host) for host in objects[:_LISTED_HOSTS]))
+        await send(world.session, "Runtime.releaseObjectGroup", {"objectGroup": "lomi"})
+        return any(opened)
+
+    async def _open_closed_root(self, world: World, host: str) -> bool:
+        described = await ask(world.session, "DOM.describeNode", {"objectId": host}, _Described)
+        root = next((shadow for shadow in described.node.shadow_roots if shadow.shadow_root_type == "closed"), None)
+        if root is None:
+            return False
+        where = {"backendNodeId": root.backend_node_id, "executionContextId": world.context_id, "objectGroup": "lomi"}
+        resolved = await ask(world.session, "DOM.resolveNode", where, _Resolved)
+        if resolved.object.object_id is None:
+            return False
+        await world.handle("adopt", host, resolved.object.object_id, by_value=True)
+        return True
+
+    def admit(self, world: World, frame: str, lines: tuple[Line, ...], following: int) -> bool:
+        """Record the refs of a walk; False when its document is already gone and nothing of it may be shown."""
+        if self.frames.world(world.frame_id) is not world:
+            return False
+        self.refs.admit(frame, world.unique, nodes_of(lines, frame), following)
+        return True
+
+    async def snapshot(self, *, most: int = MOST_NODES, observation: bool = False) -> Snapshot:
+        """What the page offers now: at most `most` nodes, viewport first, over at most 16 frames.
+
+        Raises:
+            Blocked: a dialog is open.
+            PageEnded: the generation is over.
+            Unresponsive: the page does not answer.
+        """
+        for _ in range(4):
+            taken = await self._snapshot(most, observation)
+            if taken is not None:
+                return taken
+        raise Unresponsive("page_unresponsive", call="snapshot")
+
+    async def _snapshot(self, most: int, observation: bool) -> Snapshot | None:
+        main = await self.main_world()
+        await self.frames.adopt_separate()
+        listed, omitted = self.frames.listed()
+        worlds = [world for frame in listed if (world := self.frames.world(frame)) is not None]
+        walks = await asyncio.gather(*(self._frame_walk(world, most) for world in worlds))
+        if not walks or walks[0] is None or worlds[0] is not main:
+            return None
+        self.refs.forget_documents(world.unique for world in worlds)
+        pairs = [(world, walked) for world, walked in zip(worlds, walks, strict=True) if walked is not None]
+        omitted += len(worlds) - len(pairs)
+        counts: dict[str, int] = {}
+        for _, walked in pairs:
+            for role, number in walked.counts.items():
+                counts[role] = counts.get(role, 0) + number
+        nodes = [node for world, walked in pairs for node in nodes_of(walked.items, self.frames.key(world.frame_id))]
+        nodes.sort(key=lambda node: not node.in_viewport)
+        first = walks[0]
+        return Snapshot(
+            snapshot_id=self.refs.name(observation=observation),
+            generation=self.generation,
+            navigation_id=self.navigation_id,
+            url=first.url,
+            origin=origin_of(first.url),
+            title=first.title,
+            viewport=Viewport(round(first.width), round(first.height), first.scale),
+            scroll=(first.scroll_x, first.scroll_y),
+            full_height=round(first.full_height),
+            frames=tuple(self._summary(world, walked) for world, walked in pairs),
+            nodes=tuple(nodes[:most]),
+            counts=counts,
+            total=sum(walked.total for _, walked in pairs),
+            in_viewport=sum(walked.near for _, walked in pairs),
+            omitted_frames=omitted,
+            cut=any(walked.cut for _, walked in pairs),
+            captured_at_ms=int(time.time() * 1000),
+            limitations=self.limitations,
+        )
+
+    async def _frame_walk(self, world: World, most: int) -> Walked | None:
+        frame = self.frames.key(world.frame_id)
+        try:
+            walked = await self.walk(world, frame, most=most)
+        except ContextGone:
+            return None
+        return walked if self.admit(world, frame, walked.items, walked.next) else None
+
+    def _summary(self, world: World, walked: Walked) -> FrameSummary:
+        key = self.frames.key(world.frame_id)
+        facts = self.frames.facts.get(world.frame_id)
+        parent = facts.parent_id if facts else None
+        return FrameSummary(
+            key=key,
+            parent=None if key == "main" else self.frames.key(parent) if parent else "main",
+            origin=origin_of(walked.url),
+            url=walked.url,
+            document=world.unique,
+            viewport=Viewport(round(walked.width), round(walked.height), walked.scale),
+            viewport_ref="viewport" if key == "main" else f"{key}-viewport",
+        )
+
+    async def find(self, *, text: str = "", role: str = "", exact: bool = False, most: int = 50) -> Found:
+        """Nodes whose name holds `text` (or whose id is it) and whose role is `role`, over every listed frame. Raises as `snapshot`."""
+        await self.main_world()
+        await self.frames.adopt_separate()
+        listed, _ = self.frames.listed()
+        nodes = []
+        total = 0
+        cut = False
+        for frame_id in listed:
+            world = self.frames.world(frame_id)
+            if world is None:
+                continue
+            key = self.frames.key(frame_id)
+            try:
+                walked = await self.walk(world, key, "find", text=text, role=role, exact=exact, most=most)
+            except ContextGone:
+                cut = True
+                continue
+            if self.admit(world, key, walked.items, walked.next):
+                nodes += nodes_of(walked.items, key)
+                total += walked.total
+                cut = cut or walked.cut
+        return Found(self.refs.name(observation=True), tuple(nodes[:most]), total, cut)

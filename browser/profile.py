@@ -1,0 +1,106 @@
+"""One isolated context: its pages, their popups, and its end with the last page."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from playwright.async_api import BrowserContext
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page as PlaywrightPage
+
+from browser.errors import AdmissionRefused, BrowserError, PageEnded
+from browser.page import Page
+
+if TYPE_CHECKING:
+    from browser.engine import Engine
+
+# Pages without WebRTC and without the means to start it: the proxy is the only way out.
+_NO_PEERS = """
+for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCDataChannel', 'WebTransport']) {
+  if (name in globalThis) Object.defineProperty(globalThis, name, { value: undefined, configurable: false, writable: false });
+}
+"""
+
+
+class Profile:
+    """A context shared by one opened page and the popups that come of it."""
+
+    def __init__(
+        self, engine: "Engine", context: BrowserContext, *, credentials: tuple[str, str] | None, admits: Callable[[str], bool], clock: Callable[[], float]
+    ) -> None:
+        self.context = context
+        self.pages: dict[str, Page] = {}
+        self.on_popup: list[Callable[[Page, Page | None], None]] = []
+        self.credentials = credentials
+        self.admits = admits
+        self._engine = engine
+        self._clock = clock
+        self._closing = False
+
+    async def first(self, generation: str) -> Page:
+        """The page the context was opened for; the caller holds its place."""
+        await self.context.add_init_script(_NO_PEERS)
+        page = await self._bind(await self.context.new_page(), generation)
+        self.context.on("page", self._popup)
+        return page
+
+    async def _bind(self, playwright: PlaywrightPage, generation: str) -> Page:
+        session = await self.context.new_cdp_session(playwright)
+        engine = self._engine
+        page = Page(generation=generation, context=self.context, page=playwright, session=session, tasks=engine.tasks, clock=self._clock)
+        page.limitations = engine.limitations
+        page.profile = self
+        page.on_ended.append(lambda _reason: self._ended(page))
+        self.pages[generation] = page
+        engine.pages[generation] = page
+        await page.attach()
+        for told in engine.on_page:
+            told(page)
+        return page
+
+    def _popup(self, playwright: PlaywrightPage) -> None:
+        self._engine.tasks.create_task(self._admit_popup(playwright))
+
+    async def _admit_popup(self, playwright: PlaywrightPage) -> None:
+        opener: Page | None = None
+        name: str | None = None
+        try:
+            owner = await playwright.opener()
+            opener = next((page for page in self.pages.values() if page.playwright is owner), None)
+            self._engine.admit()
+            try:
+                page = await self._bind(playwright, self._engine.name())
+            except (PlaywrightError, BrowserError):
+                self._engine.release()
+                raise
+            name = page.generation
+            for told in self.on_popup:
+                told(page, opener)
+        except (AdmissionRefused, PageEnded, PlaywrightError, BrowserError):
+            await self._discard(playwright)
+        finally:
+            if opener is not None:
+                opener.popup_arrived(name)
+
+    async def _discard(self, playwright: PlaywrightPage) -> None:
+        try:
+            async with asyncio.timeout(3):
+                await playwright.close()
+        except (TimeoutError, PlaywrightError):
+            pass  # gone already, or going with its context
+
+    def _ended(self, page: Page) -> None:
+        if self.pages.pop(page.generation, None) is None:
+            return
+        self._engine.pages.pop(page.generation, None)
+        self._engine.release()
+        if not self.pages and not self._closing:
+            self._closing = True
+            self._engine.tasks.create_task(self._close())
+
+    async def _close(self) -> None:
+        try:
+            async with asyncio.timeout(5):
+                await self.context.close()
+        except (TimeoutError, PlaywrightError):
+            pass  # the engine is gone, and the context with it

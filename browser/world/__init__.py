@@ -1,0 +1,75 @@
+"""Our script in the isolated world of every document: checks, walks and watches with the engine's own, unforgeable prototypes."""
+
+import asyncio
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from playwright.async_api import CDPSession
+
+from browser.wire import DOM_DEADLINE_S, Returned, WorldFault, ask
+
+T = TypeVar("T")
+
+WORLD_NAME = "lomi"
+_PARTS = ("tree", "names", "walk", "settle", "act")
+_EXPORTS = (
+    "collect find differ mark rest prepare arm disarm verdict aim plan put choose_ pick filled checkedNow scrollTarget scrollDirect scrolled boxOf "
+    "conclude hiding adopt nodeOf"
+)
+
+
+def _source() -> str:
+    parts = "\n".join((Path(__file__).parent / f"{part}.js").read_text(encoding="utf-8") for part in _PARTS)
+    return f"globalThis.lomi = (() => {{ 'use strict';\n{parts}\nreturn {{ {', '.join(_EXPORTS.split())} }};\n}})();"
+
+
+SOURCE = _source()
+
+
+class World:
+    """One document's isolated world. It dies with the document; `unique` tells two documents of one frame apart."""
+
+    def __init__(self, session: CDPSession, context_id: int, unique: str, frame_id: str) -> None:
+        self.session = session
+        self.context_id = context_id
+        self.unique = unique
+        self.frame_id = frame_id
+        self.gone = asyncio.Event()
+
+    async def call(self, function: str, *arguments: object, shape: type[T], deadline_s: float = DOM_DEADLINE_S) -> T:
+        """Call one function of our script with plain values; the answer is decoded into `shape`.
+
+        Raises:
+            ContextGone: the document is gone.
+            PageEnded: the page is gone.
+            Unresponsive: the page did not answer.
+            WorldFault: our script failed.
+        """
+        answer = await self._apply(function, [{"value": value} for value in arguments], by_value=True, deadline_s=deadline_s)
+        return msgspec.convert(answer.result.value, shape, strict=False)
+
+    async def handle(self, function: str, *object_ids: str, by_value: bool = False) -> str | None:
+        """Call one function with page objects; the id of the object it returns. Raises as `call`."""
+        answer = await self._apply(function, [{"objectId": object_id} for object_id in object_ids], by_value=by_value, deadline_s=DOM_DEADLINE_S)
+        return answer.result.object_id
+
+    async def node(self, number: int) -> str | None:
+        """The object id of the node behind a ref's number. Raises as `call`."""
+        answer = await self._apply("nodeOf", [{"value": number}], by_value=False, deadline_s=DOM_DEADLINE_S)
+        return answer.result.object_id
+
+    async def _apply(self, function: str, arguments: list[dict[str, object]], *, by_value: bool, deadline_s: float) -> Returned:
+        params = {
+            "functionDeclaration": f"function (...given) {{ return lomi.{function}(...given); }}",
+            "executionContextId": self.context_id,
+            "arguments": arguments,
+            "returnByValue": by_value,
+            "awaitPromise": True,
+            "objectGroup": WORLD_NAME,
+        }
+        answer = await ask(self.session, "Runtime.callFunctionOn", params, Returned, deadline_s=deadline_s)
+        if answer.exception_details is not None:
+            thrown = answer.exception_details.exception
+            raise WorldFault((thrown.description if thrown else None) or answer.exception_details.text)
+        return answer

@@ -1,0 +1,264 @@
+// The walk over one document, the refs it hands out, and the difference between two walks.
+const refs = new WeakMap();
+const nodes = new Map();
+let nextRef = 1;
+let lastWalk = null;
+let lastHosts = [];
+let lastLines = new Map();
+let lastCounts = {};
+const checkedHosts = new WeakSet();
+
+function refOf(element) {
+  let number = refs.get(element);
+  if (!number) {
+    number = nextRef;
+    nextRef += 1;
+    refs.set(element, number);
+    nodes.set(number, new WeakRef(element));
+  }
+  return number;
+}
+
+function nodeOf(number) {
+  const held = nodes.get(number);
+  const node = held && held.deref();
+  return node && node.isConnected ? node : null;
+}
+
+const CLOSED_ELIGIBLE = /^(ARTICLE|ASIDE|BLOCKQUOTE|DIV|FOOTER|HEADER|MAIN|NAV|P|SECTION|SPAN)$/;
+
+// An element that may hold a closed shadow root: custom, or with a box that its light children do not explain.
+function mayHide(element) {
+  if (checkedHosts.has(element) || rootOf(element)) return false;
+  if (element.tagName.includes('-')) return true;
+  if (!CLOSED_ELIGIBLE.test(element.tagName)) return false;
+  const first = element.firstElementChild;
+  if (first) return !first.getClientRects().length && element.getClientRects().length > 0 && getComputedStyle(first).display !== 'none' &&
+    getComputedStyle(first).display !== 'contents';
+  return !element.firstChild && element.offsetHeight > 0;
+}
+
+// Every thing to act on or read, in document order. The walk is iterative and bounded by time.
+// Modes of a child list: 0 plain; 1 inside a line of text, where phrasing is part of that line; 2 inside something named by its content.
+function gather(budgetMs) {
+  const began = performance.now();
+  const found = [];
+  const hosts = [];
+  const height = innerHeight;
+  const width = innerWidth;
+  let steps = 0;
+  let cut = false;
+  const start = document.body || document.documentElement;
+  const lists = start ? [childrenOf(start)] : [];
+  const places = [0];
+  const modes = [0];
+  while (lists.length) {
+    const top = lists.length - 1;
+    const list = lists[top];
+    if (places[top] >= list.length) { lists.pop(); places.pop(); modes.pop(); continue; }
+    const element = list[places[top]];
+    places[top] += 1;
+    if (element.nodeType !== 1) continue;
+    steps += 1;
+    if ((steps & 1023) === 0 && performance.now() - began > budgetMs) { cut = true; break; }
+    const tag = element.tagName;
+    if (SKIPPED.has(tag)) continue;
+    const mode = modes[top];
+    const leaf = !element.firstElementChild;
+    let role = roleOf(element);
+    if (role && mode === 2 && !CONTROL_ROLES.has(role)) role = null;
+    const text = !role && mode !== 2 && element.firstChild !== null && !(mode === 1 && PHRASING.has(tag)) && hasOwnText(element);
+    if (text) role = 'text';
+    if (role || (leaf && mode === 0 && !element.firstChild) || (mode === 0 && tag.includes('-'))) {
+      const box = element.getBoundingClientRect();
+      const near = box.bottom > 0 && box.top < height && box.right > 0 && box.left < width && (box.width > 0 || box.height > 0);
+      if (near && hosts.length < 64 && mayHide(element)) hosts.push(element);
+      if (near && (text || (!role && box.width >= 4 && leaf)) && getComputedStyle(element).cursor === 'pointer' &&
+        (text ? !insideControl(element) : !pointerParent(element))) role = 'clickable';
+      if (role) {
+        if (rendered(element)) found.push({ element, role, near, y: box.top, control: CONTROL_ROLES.has(role) });
+        else if (!element.checkVisibility()) continue;
+      }
+    }
+    if (LEAVES.has(tag) || (role === 'textbox' && element.isContentEditable)) continue;
+    if (!leaf || rootOf(element)) {
+      lists.push(childrenOf(element));
+      places.push(0);
+      modes.push(role && NAMED_BY_CONTENT.has(role) ? 2 : text || (mode === 1 && PHRASING.has(tag)) ? 1 : mode === 2 ? 2 : 0);
+    }
+  }
+  return { found, hosts, cut, steps, ms: performance.now() - began };
+}
+
+const LEAVES = new Set('svg SELECT TEXTAREA IFRAME FRAME OBJECT CANVAS VIDEO AUDIO'.split(' '));
+
+function pointerParent(element) {
+  const parent = parentOf(element);
+  return Boolean(parent && parent.nodeType === 1 && getComputedStyle(parent).cursor === 'pointer');
+}
+
+function insideControl(element) {
+  for (let at = parentOf(element), steps = 0; at && at.nodeType === 1 && steps < 6; at = parentOf(at), steps += 1) {
+    if (CONTROL_ROLES.has(roleOf(at))) return true;
+  }
+  return false;
+}
+
+const signature = (item) => {
+  const { element } = item;
+  const parent = element.parentElement;
+  return `${item.role} ${element.tagName} ${element.className} ${parent ? `${parent.tagName} ${parent.className}` : ''}`;
+};
+
+const REPEATED = 24;
+
+// Viewport first; of what lies outside, controls only, and of long runs of the same kind the first two.
+function choose(walk, most) {
+  const chosen = [];
+  const outside = [];
+  for (const item of walk.found) (item.near ? chosen : item.control || item.role === 'heading' ? outside : []).push(item);
+  if (chosen.length > most) {
+    const controls = chosen.filter((item) => item.control);
+    const rest = chosen.filter((item) => !item.control);
+    const kept = new Set([...controls, ...rest].slice(0, most));
+    return walk.found.filter((item) => kept.has(item));
+  }
+  const sizes = new Map();
+  for (const item of outside) {
+    item.kind = signature(item);
+    sizes.set(item.kind, (sizes.get(item.kind) || 0) + 1);
+  }
+  const shown = new Map();
+  for (const item of outside) {
+    if (chosen.length >= most) break;
+    const seen = shown.get(item.kind) || 0;
+    if (sizes.get(item.kind) > REPEATED && seen >= 2) continue;
+    shown.set(item.kind, seen + 1);
+    chosen.push(item);
+  }
+  return chosen;
+}
+
+function countsOf(items) {
+  const counts = {};
+  for (const item of items) counts[item.role] = (counts[item.role] || 0) + 1;
+  return counts;
+}
+
+const lineOf = (item) => {
+  const line = describe(item.element, item.role);
+  const whole = line.n.replace(/[\ud800-\udbff]$/, '');
+  line.n = whole.toWellFormed();
+  if (line.n !== whole) line.w = 1;
+  if (item.role === 'label' && item.element.control && rendered(item.element.control)) line.lf = 1;
+  line.k = refOf(item.element);
+  if (!item.near) line.o_ = 1;
+  return line;
+};
+
+function collect(options) {
+  watch();
+  nextRef = Math.max(nextRef, options.base || 1);
+  const walk = gather(options.budgetMs || 250);
+  for (const host of walk.hosts) checkedHosts.add(host);
+  lastWalk = walk;
+  lastHosts = walk.hosts;
+  const chosen = options.all ? walk.found.slice(0, options.most) : choose(walk, options.most || 200);
+  const items = chosen.map(lineOf);
+  if (options.baseline || !armed || performance.now() > armed.until) remember(items, walk);
+  return {
+    items, counts: countsOf(walk.found), total: walk.found.length, cut: walk.cut, next: nextRef, hosts: walk.hosts.length,
+    near: walk.found.reduce((sum, item) => sum + (item.near ? 1 : 0), 0), ms: walk.ms, ...where(),
+  };
+}
+
+const where = () => ({
+  url: location.href, title: document.title, ready: document.readyState, width: innerWidth, height: innerHeight, scale: devicePixelRatio,
+  scrollX, scrollY, fullHeight: document.documentElement ? document.documentElement.scrollHeight : 0,
+});
+
+const comparable = (line) => JSON.stringify({ ...line, k: 0, o_: 0, f: 0 });
+
+function remember(items, walk) {
+  lastLines = new Map(items.map((line) => [line.k, line]));
+  lastCounts = countsOf(walk.found);
+  settled.version = version;
+}
+
+// The state before an action; taken again only when something happened since the last look.
+function mark(options) {
+  if (settled.version === version && lastWalk) return;
+  collect({ ...options, baseline: true });
+}
+
+// What differs from the last look, bounded; then this look becomes the last one.
+function differ(options) {
+  const before = lastLines;
+  const beforeCounts = lastCounts;
+  const now = collect({ ...options, baseline: true });
+  const most = options.mostChanges || 40;
+  const added = [];
+  const changed = [];
+  const seen = new Set();
+  for (const line of now.items) {
+    seen.add(line.k);
+    const old = before.get(line.k);
+    if (!old) added.push(line);
+    else if (comparable(old) !== comparable(line)) changed.push(line);
+  }
+  const removed = [];
+  for (const [key, line] of before) if (!seen.has(key)) removed.push({ ...line, gone: nodeOf(key) ? 0 : 1 });
+  const counts = {};
+  for (const role of new Set([...Object.keys(beforeCounts), ...Object.keys(now.counts)])) {
+    const delta = (now.counts[role] || 0) - (beforeCounts[role] || 0);
+    if (delta) counts[role] = delta;
+  }
+  const focused = deepActive();
+  return {
+    ...now, items: [], added: added.slice(0, most), changed: changed.slice(0, most), removed: removed.slice(0, most), delta: counts,
+    omitted: Math.max(0, added.length - most) + Math.max(0, changed.length - most) + Math.max(0, removed.length - most),
+    focus: focused && focused !== document.body ? refOf(focused) : 0,
+  };
+}
+
+function deepActive() {
+  let at = document.activeElement;
+  while (at && rootOf(at) && rootOf(at).activeElement) at = rootOf(at).activeElement;
+  return at;
+}
+
+const ALIASES = { searchbox: 'textbox', spinbutton: 'textbox', listbox: 'combobox' };
+
+// Find by text or role over the whole document.
+function find(options) {
+  watch();
+  nextRef = Math.max(nextRef, options.base || 1);
+  const walk = gather(options.budgetMs || 1000);
+  const wanted = (options.text || '').replace(/\s+/g, ' ').trim().toLowerCase();
+  const role = options.role ? options.role.toLowerCase() : '';
+  const began = performance.now();
+  const matches = [];
+  let total = 0;
+  let cut = walk.cut;
+  for (const item of walk.found) {
+    if (performance.now() - began > 1500) { cut = true; break; }
+    if (role && item.role !== role && ALIASES[role] !== item.role) continue;
+    if (wanted) {
+      const cheap = item.element.textContent;
+      if (cheap.length > 20000 && !item.control) continue;
+      const name = nameOf(item.element, item.role)[0].toLowerCase();
+      if (options.exact ? name !== wanted : !name.includes(wanted) && item.element.id.toLowerCase() !== wanted) continue;
+    }
+    total += 1;
+    if (matches.length < (options.most || 50)) matches.push(lineOf(item));
+  }
+  return { items: matches, total, cut, next: nextRef, counts: {}, near: 0, hosts: 0, ms: performance.now() - began, ...where() };
+}
+
+const hiding = () => lastHosts;
+
+function adopt(host, root) {
+  closedRoots.set(host, root);
+  observe(root);
+  version += 1;
+}
