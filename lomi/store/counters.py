@@ -1,0 +1,61 @@
+"""Counters that only grow, also across restarts. A block is made durable at once: an id normally costs no commit."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+
+BLOCK = 64
+
+Put = Callable[[Callable[[sqlite3.Connection], None]], "asyncio.Future[None]"]
+
+
+class Counters:
+    """Hands out numbers below a durable ceiling. A crash skips what is left of a block; nothing is ever given twice."""
+
+    def __init__(self, stored: dict[str, int], put: Put) -> None:
+        self._given = dict(stored)
+        self._ceiling = dict(stored)
+        self._put = put
+        self._growing: dict[str, asyncio.Future[None]] = {}
+
+    async def bump(self, name: str, by: int = 1) -> int:
+        """Grow a counter by `by` and return its new value; the numbers passed over belong to the caller.
+
+        Raises:
+            StoreUnavailable: a new block could not be made durable.
+        """
+        while self._given.get(name, 0) + by > self._ceiling.get(name, 0):
+            # Shielded: one caller's end must not take the block from the others that wait for it.
+            await asyncio.shield(self._grow(name, by))
+        self._given[name] = value = self._given.get(name, 0) + by
+        if self._ceiling[name] - value < BLOCK // 2:
+            self._grow(name, 1)
+        return value
+
+    def settle(self) -> None:
+        """Give back what is left of each block; for an orderly end, after which nothing is handed out."""
+        given = tuple(self._given.items())
+        if given == tuple(self._ceiling.items()):
+            return
+        self._put(lambda connection: _store(connection, given))
+
+    def _grow(self, name: str, by: int) -> "asyncio.Future[None]":
+        growing = self._growing.get(name)
+        if growing is not None:
+            return growing
+        ceiling = max(self._ceiling.get(name, 0), self._given.get(name, 0) + by) + BLOCK
+        growing = self._put(lambda connection: _store(connection, ((name, ceiling),)))
+        self._growing[name] = growing
+        growing.add_done_callback(lambda done: self._grown(name, ceiling, done))
+        return growing
+
+    def _grown(self, name: str, ceiling: int, done: "asyncio.Future[None]") -> None:
+        del self._growing[name]
+        if not done.cancelled() and done.exception() is None:
+            self._ceiling[name] = ceiling
+
+
+def _store(connection: sqlite3.Connection, values: tuple[tuple[str, int], ...]) -> None:
+    connection.executemany(
+        "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", values
+    )

@@ -1,0 +1,193 @@
+"""The writer: one task, one connection, many waiting jobs, one commit for all that wait."""
+
+import asyncio
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from lomi.core.failpoints import Failpoints
+from lomi.store.connection import PAGE, Connection
+from lomi.store.failure import ReceiptExists, RuleBroken, StoreError, StoreUnavailable
+from lomi.store.witness import Witness
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+_BATCH = 256
+_FREE_ENOUGH = 64 * 1024
+# After these the pages in memory and on disk may differ: only a restart, which verifies everything, may go on.
+_BEYOND_DOUBT = frozenset(
+    {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+)
+_UNIQUE = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
+
+
+class _Job(Generic[T]):
+    __slots__ = ("failure", "future", "result", "work")
+
+    def __init__(self, work: Work[T], future: "asyncio.Future[T]") -> None:
+        self.work = work
+        self.future = future
+        self.result: T
+        self.failure: Exception | None = None
+
+
+class Writer:
+    """Owns the writing connection. `run` is its task; `put` may be called from anywhere in the loop."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        path: Path,
+        witness: Witness,
+        sequence: int,
+        namespace: bytes,
+        failpoints: Failpoints,
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._witness = witness
+        self._sequence = sequence
+        self._namespace = namespace
+        self._failpoints = failpoints
+        self._waiting: deque[_Job[Any]] = deque()
+        self._wake = asyncio.Event()
+        self._ending = False
+        self._doubt = False
+        self.pages = 0
+        """Pages in use after the last commit."""
+        self.commits = 0
+        """Commits since the start."""
+
+    def put(self, work: Work[T]) -> "asyncio.Future[T]":
+        """Queue `work`; the future resolves when it is durable, or fails when nothing of it is stored.
+
+        Cancelling the future does not take the work back. `work` runs on the connection's thread, inside a transaction.
+
+        Raises (through the future):
+            StoreUnavailable: it could not be made durable.
+            StoreError: it broke a rule; neighbours in the same commit are not touched.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        # Whoever stopped waiting must not make the loop complain about a failure that nobody fetched.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if self._ending or self._doubt:
+            future.set_exception(StoreUnavailable("store_failed"))
+        else:
+            self._waiting.append(_Job(work, future))
+            self._wake.set()
+        return future
+
+    async def run(self) -> None:
+        """Commit what waits until `end`; leaves nothing waiting."""
+        while True:
+            if not self._waiting:
+                if self._ending:
+                    return
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+            await self._connection.visit(partial(self._commit_all, batch))
+            for job in batch:
+                if job.future.done():
+                    continue
+                if job.failure is None:
+                    job.future.set_result(job.result)
+                else:
+                    job.future.set_exception(job.failure)
+
+    def end(self) -> None:
+        """Take no more work; `run` returns when what waits is committed."""
+        self._ending = True
+        self._wake.set()
+
+    def _commit_all(self, batch: list[_Job[Any]], connection: sqlite3.Connection) -> None:
+        if self._commit(connection, batch) or len(batch) == 1:
+            return
+        # The commit as a whole failed. One job may be what the disk had no room for: each gets its own chance.
+        for job in batch:
+            if not self._doubt:
+                self._commit(connection, [job])
+
+    def _commit(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> bool:
+        """Run the jobs in one transaction; False when none of them is stored because storage failed."""
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for job in batch:
+                job.failure = None
+                self._try(connection, job)
+            if all(job.failure is not None for job in batch):
+                connection.execute("ROLLBACK")
+                return True
+            connection.execute("UPDATE ledger SET sequence = ?", (self._sequence + 1,))
+            ((pages,),) = connection.execute(
+                "SELECT page_count - freelist_count FROM pragma_page_count, pragma_freelist_count"
+            )
+            self._failpoints.reach("before_commit")
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            unavailable = StoreUnavailable(self._reason(error))
+            if connection.in_transaction:
+                self._roll_back(connection)
+            for job in batch:
+                job.failure = job.failure or unavailable
+            return False
+        self._failpoints.reach("after_commit")
+        self._sequence += 1
+        self.pages = pages
+        self.commits += 1
+        self._note()
+        return True
+
+    def _try(self, connection: sqlite3.Connection, job: _Job[Any]) -> None:
+        connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(connection)
+        except StoreError as error:
+            job.failure = error
+        except sqlite3.IntegrityError as error:
+            job.failure = _translate(error)
+        if job.failure is not None:
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._doubt = True
+
+    def _note(self) -> None:
+        try:
+            self._witness.note(self._sequence, self._namespace)
+        except OSError:
+            # The commit stands; a witness that lags only sees less.
+            return
+
+    def _reason(self, error: sqlite3.Error) -> str:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if code in _BEYOND_DOUBT:
+            self._doubt = True
+        if code == sqlite3.SQLITE_FULL:
+            return "disk_full"
+        try:
+            volume = os.statvfs(self._path.parent)
+        except OSError:
+            return "store_failed"
+        return "disk_full" if volume.f_bavail * volume.f_frsize < max(_FREE_ENOUGH, PAGE) else "store_failed"
+
+
+def _translate(error: sqlite3.IntegrityError) -> Exception:
+    """A refusal by a trigger names its rule as `lomi:<rule>`; a taken retry identity is a unique index that refused."""
+    mark, _, rule = str(error).partition(":")
+    if mark == "lomi":
+        return ReceiptExists() if rule == "tombstone" else RuleBroken(rule)
+    if error.sqlite_errorcode in _UNIQUE:
+        return ReceiptExists()
+    return RuleBroken("constraint")
