@@ -79,9 +79,10 @@ def text(
     return _meta(bound, minLength=shortest, maxLength=longest if longest is not None else most_bytes)
 
 
-def decimal(most: int, *, least: int = 0) -> Meta:
+def decimal(most: int, *, least: int = 0, code: ErrorCode | None = None) -> Meta:
     """A canonical decimal in text, from `least` to `most`."""
-    return _meta(Bound(decimal=True, least=least, most=most, longest=len(str(most)), pattern="0|[1-9][0-9]*"))
+    digits = len(str(most))
+    return _meta(Bound(decimal=True, least=least, most=most, longest=digits, pattern="0|[1-9][0-9]*", code=code))
 
 
 def project_path(longest: int = 4096, *, shortest: int = 0, components: int = 128) -> Meta:
@@ -118,6 +119,8 @@ Epoch = Annotated[str, text(pattern="[0-9a-f]{40}", code=ErrorCode.RETRY_WINDOW_
 Sequence = Annotated[str, decimal(2**53 - 1, least=1)]
 RelativePath = Annotated[str, project_path(shortest=1)]
 RelativeDirectory = Annotated[str, project_path()]
+FileName = Annotated[str, text(255, shortest=1, pattern=r"(?!\.\.?$)[^/\\\x00-\x1f\x7f-\x9f]+", shown=False)]
+"""The name of one entry: no separator, no control character, not `.` or `..`."""
 ArtifactBytes = Annotated[int, number(0, 536_870_912)]
 
 

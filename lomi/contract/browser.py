@@ -7,6 +7,7 @@ from lomi.contract.artifact import Artifact, ArtifactFound
 from lomi.contract.bounds import (
     NO_CONTROL,
     NO_NUL,
+    FileName,
     Hex32,
     Hex64,
     Id,
@@ -50,7 +51,6 @@ KeyName = Annotated[
 FillText = Annotated[str, text(most_bytes=16_384, pattern=NO_NUL)]
 Distance = Annotated[float, number(-10_000, 10_000)]
 CssOffset = Annotated[float, number(0, 100_000)]
-FileName = Annotated[str, text(255, shortest=1, pattern=r"(?!\.\.?$)[^/\\\x00-\x1f\x7f-\x9f]+", shown=False)]
 
 
 class PageReadInput(PanelInput, frozen=True, kw_only=True):

@@ -113,6 +113,7 @@ class Details(
     have: int | None = None
     need: int | None = None
     owner: str | None = None
+    need_scope: str | None = None
     state: str | None = None
     stage: str | None = None
     current: str | None = None

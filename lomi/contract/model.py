@@ -93,7 +93,8 @@ class Failure(Result, frozen=True, kw_only=True, tag_field="kind", tag="failure"
 class Observation(Model, frozen=True, kw_only=True, omit_defaults=True):
     """What was seen after an effect: never stored, no part of the result.
 
-    `lines` are the short rendering, newest facts first; `settled` says whether the target came to rest within the bound; `truncated` that lines were left out.
+    `lines` are the short rendering, newest facts first; `settled` says whether the target came to rest within the
+    bound; `truncated` that lines were left out.
     """
 
     settled: bool

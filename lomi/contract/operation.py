@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from lomi.contract.bounds import Id, text
+from lomi.contract.bounds import Epoch, Id, OutOfBounds, text
 from lomi.contract.definition import define
 from lomi.contract.model import Input, LongWaitMs, Receipt, WaitMs
 
@@ -12,7 +12,7 @@ class OperationGetInput(Input, frozen=True, kw_only=True):
 
     operation_id: Id | None = None
     project_id: Id | None = None
-    retry_epoch: Annotated[str, text(40, shown=False)] | None = None
+    retry_epoch: Epoch | None = None
     request_key: Id | None = None
     tool: Annotated[str, text(64, shown=False)] | None = None
     wait_ms: LongWaitMs = 0
@@ -25,6 +25,18 @@ class OperationCancelInput(Input, frozen=True, kw_only=True):
     wait_ms: WaitMs = 2000
 
 
+def _one_form(given: OperationGetInput) -> None:
+    by_key = {"/retryEpoch": given.retry_epoch, "/requestKey": given.request_key, "/tool": given.tool}
+    if given.operation_id is not None:
+        for field, value in (*by_key.items(), ("/projectId", given.project_id)):
+            if value is not None:
+                raise OutOfBounds(field, "variant_unclear")
+        return
+    for field, value in by_key.items():
+        if value is None:
+            raise OutOfBounds(field, "variant_unclear")
+
+
 TOOLS = (
     define(
         name="lomi_operation_get",
@@ -33,6 +45,9 @@ TOOLS = (
         input=OperationGetInput,
         results=(Receipt,),
         scopes=("workspace.read",),
+        rule=_one_form,
+        queue="none",
+        more_scopes_text=("the scopes and targets of the stored result",),
     ),
     define(
         name="lomi_operation_cancel",
@@ -43,6 +58,7 @@ TOOLS = (
         scopes=("workspace.read",),
         mutation=True,
         queue="none",
+        more_scopes_text=("the scopes and targets of the stored result",),
     ),
 )
 REASONS = ()

@@ -199,6 +199,7 @@ TOOLS = (
         family="panel",
         purpose="List the panels of a workspace: runtime identity, ownership, domainRevision.",
         input=PanelListInput,
+        queue="none",
         results=(Panels,),
         scopes=("workspace.read",),
     ),
@@ -232,6 +233,7 @@ TOOLS = (
         input=PanelControlInput,
         results=(TerminalControl, AndroidControl),
         more_scopes=_control_scopes,
+        rule=_one_form,
         more_scopes_text=(
             "terminal: terminal.execute",
             "phone: android.read + android.control + android.interact",

@@ -224,7 +224,7 @@ TOOLS = (
         open_world=True,
         deadline_s=86_400.0,
         notes=(
-            "Exit 0 is succeeded/complete, another one failed/complete; a lost end mark, shell or lease outcome_unknown.",
+            "Exit 0 is succeeded/complete, another one failed/complete; a lost mark, shell or lease outcome_unknown.",
             "At most 32 run at once; the prompt must be ready within 30 s.",
         ),
     ),
