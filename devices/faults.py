@@ -8,7 +8,7 @@ Effect = Literal["none", "partial", "unknown"]
 """What is proven about the device: nothing was done, part of it was done, or nobody can say."""
 
 
-class DeviceFault(Exception):
+class DeviceFault(Exception):  # noqa: N818 - the subclasses read as what happened
     """A refused or failed device call.
 
     `reason` is snake_case from a closed list per class; `effect` is the evidence about what reached the device, and
@@ -93,6 +93,8 @@ class TreeUnavailable(DeviceFault):
 
 
 class PackageRefused(DeviceFault):
-    """A package call that failed. Reasons: bad_name, not_installed, shared_uid, no_launcher, not_delivered,
-    install_failed (field code), no_process, bad_cursor.
+    """A package call that failed.
+
+    Reasons: bad_name, not_installed, shared_uid, no_launcher, not_delivered, install_failed (field code), no_process,
+    bad_cursor.
     """

@@ -87,7 +87,9 @@ async def open_fleet(
     """
     outside = world or World()
     async with serve(state, world=outside, binary=adb) as server:
-        host = Host(server, outside, ports or PortPairs(), asyncio.Lock(), next_generation, on_identity)
+        host = Host(
+            server, outside, ports or PortPairs(), asyncio.Lock(), asyncio.Semaphore(2), next_generation, on_identity
+        )
         async with asyncio.TaskGroup() as group:
             fleet = Fleet(host, group, changed)
             try:

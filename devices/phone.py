@@ -7,20 +7,25 @@ from devices.actor.life import Host, Phase
 from devices.eyes import Eyes
 from devices.faults import DeviceFault, StopUnconfirmed
 from devices.hands import Hands
+from devices.logs import Logs
+from devices.packages import Packages
 from devices.spec import DeviceSpec, Identity, Running
 
 
 class Phone:
     """A device and everything that can be done with it.
 
-    `eyes` reads, `hands` acts; both refuse with NotRunning unless the device runs. Calls take the generation they mean
-    and an `effect` that is entered before the first byte of the act.
+    `eyes` reads, `hands` acts, `packages` installs and launches, `logs` pages through logcat; all refuse
+    with NotRunning unless the device runs. Calls take the generation they mean, and acting calls an `effect` that is
+    entered before the first byte of the act.
     """
 
     def __init__(self, actor: DeviceActor, host: Host) -> None:
         self._actor = actor
         self.eyes = Eyes(actor, host)
         self.hands = Hands(actor, self.eyes)
+        self.packages = Packages(actor, host)
+        self.logs = Logs(actor, host)
 
     @property
     def spec(self) -> DeviceSpec:

@@ -9,15 +9,21 @@ _CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("avd_image_corrupt", r"image is corrupt|corrupt(ed)? (image|qcow2|userdata)|qcow2: .*corrupt|bad magic"),
         (
             "no_kvm",
-            r"doesn.t have permissions to use KVM|/dev/kvm (is not|not) (found|accessible)|"
-            r"(requires|no) hardware acceleration|KVM is not installed|failed to initialize (kvm|hvf|whpx)",
+            r"permissions to use KVM|/dev/kvm (is not|not) (found|accessible)|(requires|no) hardware acceleration",
+        ),
+        (
+            "no_kvm",
+            r"KVM is not installed|failed to initialize (kvm|hvf|whpx)",
         ),
         ("no_space", r"no space left on device|not enough (disk )?space|enough space"),
         ("no_memory", r"cannot allocate memory|not enough (memory|ram)|failed to allocate.*memory|std::bad_alloc"),
         (
             "port_taken",
-            r"(could not|cannot|unable to|failed to) (bind|use).{0,40}port|address already in use|"
-            r"port.{0,40}(already|is) (in use|taken|used)",
+            r"(cannot|unable to|(could not|failed to)) (bind|use).{0,40}port|port.{0,40}(already|is) (in use|taken|used)",
+        ),
+        (
+            "port_taken",
+            r"address already in use",
         ),
         ("no_avd", r"unknown AVD name|cannot find AVD|missing AVD|no such AVD|could not find.*\.ini"),
     )

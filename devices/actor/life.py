@@ -32,14 +32,16 @@ class _StopAskedError(Exception):
 class Host:
     """What every device of one process shares.
 
-    `launching` serialises the critical part of launches. `next_generation(device_id)` answers with a fresh stored
-    generation; `on_identity` stores an identity before the device is used. Both may raise DeviceFault to refuse.
+    `launching` serialises the critical part of launches, `installs` caps installs.
+    `next_generation(device_id)` answers with a fresh stored generation; `on_identity` stores an identity before the
+    device is used. Both may raise DeviceFault to refuse.
     """
 
     server: AdbServer
     world: World
     ports: PortPairs
     launching: asyncio.Lock
+    installs: asyncio.Semaphore
     next_generation: NextGeneration
     on_identity: OnIdentity
 

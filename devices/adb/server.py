@@ -76,7 +76,8 @@ class AdbServer:
             await hit.wait()
         return self.state_of(serial)
 
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
+        """Keep `rows` true for as long as the server lives; one task of `serve` does this."""
         try:
             async for rows in self.client.track():
                 self._publish(rows)
@@ -129,7 +130,7 @@ async def serve(
                 await asyncio.to_thread(_remember, record, name)
             await _await_socket(server, lambda: child.returncode is not None, tail, world)
             async with asyncio.TaskGroup() as group:
-                follower = group.create_task(server._follow(), name="adb-rows")
+                follower = group.create_task(server.follow(), name="adb-rows")
                 try:
                     yield server
                 finally:

@@ -112,7 +112,7 @@ def find(old: Sight, index: int, new: Sight) -> int | None:
 
 
 def _same_name(old: Sight, index: int, new: Sight, candidates: tuple[int, ...]) -> int | None:
-    """The one candidate with the same name, told apart from its namesakes by its row or, if nothing moved, its place."""
+    """The one candidate with the same name, told from its namesakes by its row or, if nothing moved, its place."""
     name = (old.tree.labels[index], old.contexts[index])
     before = [i for i in old.by_key[old.keys[index]] if (old.tree.labels[i], old.contexts[i]) == name]
     after = [i for i in candidates if (new.tree.labels[i], new.contexts[i]) == name]

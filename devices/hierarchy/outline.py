@@ -109,9 +109,7 @@ def outlined(tree: Tree) -> tuple[int, ...]:
             chosen.append(node.index)
             if not node.editable and not (node.shown_text or node.shown_description):
                 covered.update(_first_words(tree, node.index))
-        elif spoken and node.index not in covered:
-            chosen.append(node.index)
-        elif node.scrollable:
+        elif (spoken and node.index not in covered) or node.scrollable:
             chosen.append(node.index)
     return tuple(chosen)
 

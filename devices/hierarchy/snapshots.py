@@ -3,7 +3,6 @@
 import itertools
 from collections import OrderedDict, defaultdict, deque
 from dataclasses import dataclass
-from typing import Protocol
 
 from devices.faults import TargetRefused
 from devices.focus import Focus
