@@ -1,0 +1,179 @@
+"""What the egress proxy costs a page load: the same page in the same Chromium, with and without, alternating.
+
+The page has 60 small sub-resources and one file of 4 MB, none of them cacheable, from a server in a process of its own.
+The proxy shares its process and loop with the code that drives the browser, as it does in the product.
+
+    python ci/bench/egress.py [--runs 40] [--browser /usr/bin/chromium-headless-shell] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+
+from playwright.async_api import Browser, CDPSession, Page, async_playwright
+
+from browser.egress import EgressGrant, EgressProxy, Origin
+
+SMALL = 60
+BIG_BYTES = 4 * 1024 * 1024
+ENGINE_ARGUMENTS = [
+    "--disable-quic",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+SERVER = '''
+import asyncio, sys
+SMALL, BIG = int(sys.argv[1]), b"x" * int(sys.argv[2])
+tags = "".join(
+    f'<script src="/{i}.js"></script>' if i % 3 == 0 else f'<link rel="stylesheet" href="/{i}.css">' if i % 3 == 1
+    else f'<img src="/{i}.svg">' for i in range(SMALL))
+PAGE = ("<!doctype html><title>bench</title>" + tags + "<script>window.big = fetch('/big').then(r => r.arrayBuffer())"
+        ".then(b => b.byteLength)</script>").encode()
+KINDS = {
+    "js": ("text/javascript", b"window.n = (window.n || 0) + 1;" + b"/" * 2000),
+    "css": ("text/css", b".a { color: red }" + b" " * 1500),
+    "svg": ("image/svg+xml", b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>' + b" " * 900),
+}
+class Server(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport, self.seen = transport, b""
+    def data_received(self, data):
+        self.seen += data
+        while b"\\r\\n\\r\\n" in self.seen:
+            head, _, self.seen = self.seen.partition(b"\\r\\n\\r\\n")
+            path = head.split()[1].decode()
+            if path == "/big":
+                kind, body = "application/octet-stream", BIG
+            else:
+                kind, body = KINDS.get(path.rpartition(".")[2], ("text/html", PAGE))
+            self.transport.write(f"HTTP/1.1 200 OK\\r\\nContent-Type: {kind}\\r\\nCache-Control: no-store\\r\\n"
+                                 f"Content-Length: {len(body)}\\r\\n\\r\\n".encode() + body)
+async def main():
+    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Milliseconds of each load, in the order they ran."""
+
+    direct: tuple[float, ...]
+    proxied: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """Median with the proxy over median without."""
+        return statistics.median(self.proxied) / statistics.median(self.direct)
+
+    @property
+    def paired(self) -> float:
+        """Median of the ratios of neighbouring runs: less moved by a slow drift of the machine."""
+        return statistics.median(p / d for p, d in zip(self.proxied, self.direct, strict=True))
+
+
+async def prove(session: CDPSession, proxy: EgressProxy, page: Page, url: str) -> None:
+    """Give the engine the credential once; it sends it unasked from then on."""
+
+    async def answer(event: dict[str, object]) -> None:
+        response = {"response": "ProvideCredentials", "username": proxy.username, "password": proxy.password}
+        await session.send("Fetch.continueWithAuth", {"requestId": event["requestId"], "authChallengeResponse": response})
+
+    async def go_on(event: dict[str, object]) -> None:
+        await session.send("Fetch.continueRequest", {"requestId": event["requestId"]})
+
+    async with asyncio.TaskGroup() as answers:
+        session.on("Fetch.authRequired", lambda event: answers.create_task(answer(event)))
+        session.on("Fetch.requestPaused", lambda event: answers.create_task(go_on(event)))
+        await session.send("Fetch.enable", {"handleAuthRequests": True, "patterns": [{"resourceType": "Document"}]})
+        await page.goto(url)
+        await session.send("Fetch.disable")
+
+
+async def load(page: Page, url: str) -> float:
+    """Load the page once and return the milliseconds until its last byte is there."""
+    await page.goto("about:blank")
+    begun = time.perf_counter()
+    await page.goto(url)
+    size = await page.evaluate("() => window.big")
+    took = (time.perf_counter() - begun) * 1e3
+    assert size == BIG_BYTES
+    return took
+
+
+async def measure(browser: Browser, url: str, runs: int) -> Figures:
+    """Load the page `runs` times each way, alternating."""
+    grant = EgressGrant(origins=frozenset({Origin.parse(url)}))
+    async with EgressProxy.serve(grant) as proxy:
+        plain = await (await browser.new_context()).new_page()
+        context = await browser.new_context(proxy={"server": proxy.url, "bypass": "<-loopback>"})
+        through = await context.new_page()
+        await prove(await context.new_cdp_session(through), proxy, through, url)
+        for page in (plain, through, plain, through):
+            await load(page, url)
+        seen = proxy.network_log.last
+        figures: tuple[list[float], list[float]] = ([], [])
+        for _ in range(runs):
+            for page, into in zip((plain, through), figures, strict=True):
+                into.append(await load(page, url))
+        passed = proxy.network_log.last - seen
+        assert passed >= runs * (SMALL + 2), f"only {passed} requests came through the proxy"
+        return Figures(tuple(figures[0]), tuple(figures[1]))
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    """Start the server and the browser, measure, print."""
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVER, str(SMALL), str(BIG_BYTES), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{int(await server.stdout.readline())}"
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(
+                executable_path=arguments.browser, chromium_sandbox=os.geteuid() != 0, args=ENGINE_ARGUMENTS
+            )
+            figures = await measure(browser, url, arguments.runs)
+            await browser.close()
+    finally:
+        server.terminate()
+        await server.wait()
+    result = {
+        "runs": arguments.runs,
+        "direct_ms": round(statistics.median(figures.direct), 1),
+        "proxied_ms": round(statistics.median(figures.proxied), 1),
+        "ratio": round(figures.ratio, 3),
+        "paired_ratio": round(figures.paired, 3),
+    }
+    if arguments.json:
+        print(json.dumps(result))
+    else:
+        print("egress: page load, 60 small sub-resources and one 4 MB file, {runs} runs each, medians".format(**result))
+        print("  direct {direct_ms} ms   proxied {proxied_ms} ms   ratio {ratio}   paired {paired_ratio}".format(**result))
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--browser", default=shutil.which("chromium-headless-shell"))
+    parser.add_argument("--json", action="store_true")
+    asyncio.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
