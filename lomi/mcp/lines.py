@@ -9,15 +9,12 @@ from dataclasses import dataclass
 import msgspec
 
 from lomi.core.json_text import DuplicateKeyError, MalformedJsonError, read_object
+from lomi.mcp.bounds import MAX_LINE
 
-MAX_LINE = 8 << 20
-"""Bytes of one line, without its end."""
 MAX_ARGUMENTS = 64 << 10
 """Bytes of a tool's arguments as they came."""
 MAX_OTHER = 64 << 10
 """Bytes of a line beside the arguments."""
-END_OF_INPUT = b"\n"
-"""Stands for a line: the client has closed its side. No line can hold a line feed."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

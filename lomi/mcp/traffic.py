@@ -13,11 +13,10 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from lomi.core.backend import Backend
 from lomi.link.errors import LinkError
+from lomi.mcp.bounds import END_OF_INPUT, FAREWELL_SECONDS, MAX_LINE
 from lomi.mcp.lines import (
-    END_OF_INPUT,
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    MAX_LINE,
     TOO_MANY_PENDING,
     Incoming,
     RefusedLine,
@@ -26,9 +25,6 @@ from lomi.mcp.lines import (
 )
 
 MAX_PENDING = 1024
-FAREWELL_SECONDS = 0.25
-"""How long calls that are under way at end of input may still answer."""
-
 SendLine = Callable[[bytes], Awaitable[None]]
 """Sends one whole line, never interleaved with another; raises OSError or LinkError when the other side is gone."""
 

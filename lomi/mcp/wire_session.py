@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from lomi.core.backend import Backend
 from lomi.link.connection import Wire
+from lomi.link.errors import FrameRefusedError
 from lomi.link.frames import Frame, Kind
 from lomi.mcp.session import serve
 
@@ -14,14 +15,21 @@ async def serve_mcp(wire: Wire, backend: Backend) -> None:
     Raises:
         FrameRefusedError: the helper broke the framing.
     """
+    broken: FrameRefusedError | None = None
 
     async def send_line(line: bytes) -> None:
         await wire.send(Frame(Kind.MCP, line))
 
-    await serve(_lines(wire), send_line, backend)
+    async def lines() -> AsyncIterator[bytes]:
+        nonlocal broken
+        try:
+            async for frame in wire.frames():
+                if frame.kind is Kind.MCP:
+                    yield bytes(frame.body)
+        except FrameRefusedError as error:
+            # Within the SDK it would come out in a group; to the SDK it is an end like any other.
+            broken = error
 
-
-async def _lines(wire: Wire) -> AsyncIterator[bytes]:
-    async for frame in wire.frames():
-        if frame.kind is Kind.MCP:
-            yield bytes(frame.body)
+    await serve(lines(), send_line, backend)
+    if broken is not None:
+        raise broken

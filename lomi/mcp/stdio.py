@@ -1,0 +1,145 @@
+"""The standard streams of the helper: taken away from everyone else, read and written in bounded lines."""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from lomi.mcp.bounds import LINE_SECONDS, MAX_LINE
+
+_CHUNK = 256 << 10
+_QUEUED_LINES = 64
+
+
+class LineRefusedError(Exception):
+    """Raised when a line is over 8 MiB, or does not end within 5 s of its first byte; the input side is closed."""
+
+
+class Streams(NamedTuple):
+    """Descriptors of the client's pipe, known to nobody else in this process and not inherited by children."""
+
+    incoming: int
+    outgoing: int
+
+
+def take_streams() -> Streams:
+    """Take descriptors 0 and 1 away: whatever prints goes to stderr from now on, whatever reads finds the end."""
+    streams = Streams(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return streams
+
+
+class LineReader:
+    """Lines from a descriptor. Only one line and one chunk are held: a client that floods is held back by its pipe."""
+
+    def __init__(self, descriptor: int, *, line_seconds: float = LINE_SECONDS) -> None:
+        self._descriptor = descriptor
+        self._line_seconds = line_seconds
+        self._buffer = bytearray()
+        self._begun: float | None = None
+        # epoll has no regular files; they never make anyone wait for long either.
+        self._plain_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield lines without their ends until the input ends; an unfinished last line is dropped.
+
+        Raises:
+            LineRefusedError: too long or too slow.
+        """
+        if not self._plain_file:
+            os.set_blocking(self._descriptor, False)
+        searched = 0
+        while True:
+            end = self._buffer.find(b"\n", searched)
+            if end >= 0:
+                line = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                searched = 0
+                self._begun = asyncio.get_running_loop().time() if self._buffer else None
+                if len(line) > MAX_LINE:
+                    raise LineRefusedError("a line is at most 8 MiB")
+                yield line
+                continue
+            searched = len(self._buffer)
+            if searched > MAX_LINE:
+                raise LineRefusedError("a line is at most 8 MiB")
+            chunk = await self._more()
+            if not chunk:
+                return
+            if self._begun is None:
+                self._begun = asyncio.get_running_loop().time()
+            self._buffer += chunk
+
+    async def _more(self) -> bytes:
+        deadline = None if self._begun is None else self._begun + self._line_seconds
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._read()
+        except TimeoutError:
+            raise LineRefusedError("a line must end within 5 s of its first byte") from None
+
+    async def _read(self) -> bytes:
+        if self._plain_file:
+            return os.read(self._descriptor, _CHUNK)
+        while True:
+            try:
+                return os.read(self._descriptor, _CHUNK)
+            except BlockingIOError:
+                await _ready(self._descriptor, reading=True)
+            except ConnectionResetError:
+                return b""
+
+
+class LineWriter:
+    """Whole lines to a descriptor. A sender that is cancelled leaves its line either unsent or whole."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: asyncio.Queue[bytes | bytearray | memoryview] = asyncio.Queue(_QUEUED_LINES)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.set_blocking(descriptor, False)
+
+    async def send(self, line: bytes | bytearray | memoryview) -> None:
+        """Put one line, without its end, on its way; waits while the client is behind."""
+        await self._lines.put(line)
+
+    async def sent(self) -> None:
+        """Wait until all lines are with the client's pipe."""
+        await self._lines.join()
+
+    async def run(self) -> None:
+        """Write lines until the client is gone."""
+        while True:
+            line = await self._lines.get()
+            try:
+                await self._write(memoryview(b"".join((line, b"\n"))))
+            except OSError:
+                return
+            self._lines.task_done()
+
+    async def _write(self, rest: memoryview) -> None:
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest) :]
+            except BlockingIOError:
+                await _ready(self._descriptor, reading=False)
+
+
+async def _ready(descriptor: int, *, reading: bool) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    add, remove = (loop.add_reader, loop.remove_reader) if reading else (loop.add_writer, loop.remove_writer)
+    add(descriptor, wake)
+    try:
+        await ready
+    finally:
+        remove(descriptor)
