@@ -22,7 +22,7 @@ EFFECTS: dict[OperationState, frozenset[EffectState]] = {
     _S.RUNNING: frozenset({_E.NONE, _E.PARTIAL}),
     _S.CANCELLING: frozenset({_E.NONE, _E.PARTIAL}),
     _S.SUCCEEDED: frozenset({_E.COMPLETE}),
-    _S.FAILED: frozenset({_E.NONE, _E.PARTIAL}),
+    _S.FAILED: frozenset({_E.NONE, _E.PARTIAL, _E.COMPLETE}),
     _S.CANCELLED: frozenset({_E.NONE, _E.PARTIAL}),
     _S.OUTCOME_UNKNOWN: frozenset({_E.UNKNOWN}),
 }

@@ -7,6 +7,7 @@ _MOVES = """(OLD.state = 'queued' AND NEW.state IN ('awaiting_user','running','c
     OR (OLD.state = 'cancelling' AND NEW.state IN ('cancelled','succeeded','failed','outcome_unknown'))"""
 _EFFECTS = """(NEW.state IN ('queued','awaiting_user') AND NEW.effect = 'none')
     OR (NEW.state IN ('running','cancelling','failed','cancelled') AND NEW.effect IN ('none','partial'))
+    OR (NEW.state = 'failed' AND NEW.effect = 'complete')
     OR (NEW.state = 'succeeded' AND NEW.effect = 'complete')
     OR (NEW.state = 'outcome_unknown' AND NEW.effect = 'unknown')"""
 # A receipt without an epoch belongs to a tool whose retry identity lives in memory.
@@ -38,9 +39,6 @@ _RECEIPTS = (
     ) STRICT""",
     """CREATE UNIQUE INDEX receipts_by_key ON receipts (retry_epoch, request_key, tool, project_id, session_id)
         WHERE request_key IS NOT NULL""",
-    """CREATE INDEX receipts_unfinished ON receipts (state)
-        WHERE state IN ('queued','awaiting_user','running','cancelling')""",
-    "CREATE INDEX receipts_by_session ON receipts (session_id)",
     """CREATE TABLE history (
         sequence INTEGER PRIMARY KEY AUTOINCREMENT,
         operation_id TEXT NOT NULL, session_id TEXT NOT NULL, workspace_id TEXT, tool TEXT NOT NULL,
