@@ -59,9 +59,9 @@ class Database(Generic[P]):
         """Commits since the opening."""
         return self._writer.commits
 
-    def write(self, work: Work[T]) -> "asyncio.Future[T]":
+    def write(self, work: Work[T], *, single: bool = False) -> "asyncio.Future[T]":
         """Queue `work`, a function of the connection; see `Writer.put`."""
-        return self._writer.put(work)
+        return self._writer.put(work, single=single)
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on the read-only connection; it sees what is durable."""

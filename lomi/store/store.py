@@ -99,6 +99,11 @@ class Store:
         """A random UUID, made once with the database: device ids derive from it."""
         return str(self._database.namespace)
 
+    @property
+    def commits(self) -> int:
+        """Commits since the opening; many writes share one."""
+        return self._database.commits
+
     def reserve(self, receipt: NewReceipt) -> "asyncio.Future[None]":
         """Store a receipt before its effect.
 
@@ -114,7 +119,7 @@ class Store:
             raise StoreFull("store_bytes")
         self._receipts += 1
         self._open.add(receipt.operation_id)
-        future = self._database.write(partial(receipts.insert, receipt=receipt, now_s=self._now()))
+        future = self._database.write(partial(receipts.insert, receipt=receipt, now_s=self._now()), single=True)
         future.add_done_callback(partial(self._reserved, receipt.operation_id))
         return future
 
@@ -139,7 +144,7 @@ class Store:
             decided_by=decided_by,
             now_s=self._now(),
         )
-        return self._ending(operation_id, state, self._database.write(work))
+        return self._ending(operation_id, state, self._database.write(work, single=True))
 
     def settle(
         self, operation_id: str, state: OperationState, effect: EffectState, result: bytes | None
@@ -154,7 +159,7 @@ class Store:
         work = partial(
             receipts.settle, operation_id=operation_id, state=state, effect=effect, result=result, now_s=self._now()
         )
-        return self._ending(operation_id, state, self._database.write(work))
+        return self._ending(operation_id, state, self._database.write(work, single=True))
 
     def put_epoch(self, epoch: str, session_id: str, expires_s: int) -> "asyncio.Future[None]":
         """Store a retry epoch of this broker and one session.
@@ -168,7 +173,7 @@ class Store:
         self._epochs += 1
         values = (epoch, session_id, expires_s)
         query = "INSERT INTO epochs SELECT ?1, ?2, instance_id, ?3 FROM instance"
-        future = self._database.write(lambda connection: _run(connection, query, values))
+        future = self._run(query, values)
         future.add_done_callback(self._epoch_stored)
         return future
 
@@ -179,7 +184,7 @@ class Store:
             RuleBroken: `revision`. StoreUnavailable: nothing is stored.
         """
         query = "INSERT INTO layout VALUES (1, ?1, ?2) ON CONFLICT DO UPDATE SET revision = ?1, body = ?2"
-        return self._database.write(lambda connection: _run(connection, query, (revision, body)))
+        return self._run(query, (revision, body))
 
     def layout(self) -> tuple[int, bytes] | None:
         """The layout as it was at the opening: revision and body."""
@@ -196,12 +201,12 @@ class Store:
     def remember(self, kind: ResourceKind, name: str, generation: str, identity: bytes) -> "asyncio.Future[None]":
         """Store how a runtime can be recognised (at most 4 KiB), before it is used."""
         query = "INSERT OR REPLACE INTO runtimes (generation, kind, name, identity) VALUES (?, ?, ?, ?)"
-        return self._database.write(lambda connection: _run(connection, query, (generation, kind, name, identity)))
+        return self._run(query, (generation, kind, name, identity))
 
     def forget(self, generation: str) -> "asyncio.Future[None]":
         """The runtime was observed gone."""
         query = "DELETE FROM runtimes WHERE generation = ?"
-        return self._database.write(lambda connection: _run(connection, query, (generation,)))
+        return self._run(query, (generation,))
 
     async def remembered(self, kind: ResourceKind) -> Sequence[Remembered]:
         """Every identity of a kind that was not forgotten, also those of earlier brokers."""
@@ -280,6 +285,12 @@ class Store:
         results = min(unfinished, self._limits.work_items)
         return unfinished * _PAGES_PER_OPEN + results * _PAGES_PER_RESULT + _PAGES_SPARE
 
+    def _run(self, query: str, values: tuple[str | int | bytes, ...]) -> "asyncio.Future[None]":
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(query, values)
+
+        return self._database.write(work, single=True)
+
     def _now(self) -> int:
         return int(self._clock.time())
 
@@ -303,7 +314,3 @@ class Store:
     def _epoch_stored(self, done: "asyncio.Future[None]") -> None:
         if not done.cancelled() and done.exception() is not None:
             self._epochs -= 1
-
-
-def _run(connection: sqlite3.Connection, query: str, values: tuple[object, ...]) -> None:
-    connection.execute(query, values)

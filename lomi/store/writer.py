@@ -27,10 +27,11 @@ _UNIQUE = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT
 
 
 class _Job(Generic[T]):
-    __slots__ = ("failure", "future", "result", "work")
+    __slots__ = ("failure", "future", "result", "single", "work")
 
-    def __init__(self, work: Work[T], future: "asyncio.Future[T]") -> None:
+    def __init__(self, work: Work[T], future: "asyncio.Future[T]", *, single: bool) -> None:
         self.work = work
+        self.single = single
         self.future = future
         self.result: T
         self.failure: Exception | None = None
@@ -64,10 +65,11 @@ class Writer:
         self.commits = 0
         """Commits since the start."""
 
-    def put(self, work: Work[T]) -> "asyncio.Future[T]":
+    def put(self, work: Work[T], *, single: bool = False) -> "asyncio.Future[T]":
         """Queue `work`; the future resolves when it is durable, or fails when nothing of it is stored.
 
         Cancelling the future does not take the work back. `work` runs on the connection's thread, inside a transaction.
+        `single` says that it runs one statement, which SQLite undoes by itself when it fails: that saves a savepoint.
 
         Raises (through the future):
             StoreUnavailable: it could not be made durable.
@@ -79,7 +81,7 @@ class Writer:
         if self._ending or self._doubt:
             future.set_exception(StoreUnavailable("store_failed"))
         else:
-            self._waiting.append(_Job(work, future))
+            self._waiting.append(_Job(work, future, single=single))
             self._wake.set()
         return future
 
@@ -146,13 +148,16 @@ class Writer:
         return True
 
     def _try(self, connection: sqlite3.Connection, job: _Job[Any]) -> None:
-        connection.execute("SAVEPOINT job")
+        if not job.single:
+            connection.execute("SAVEPOINT job")
         try:
             job.result = job.work(connection)
         except StoreError as error:
             job.failure = error
         except sqlite3.IntegrityError as error:
             job.failure = _translate(error)
+        if job.single:
+            return
         if job.failure is not None:
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
