@@ -1,6 +1,7 @@
 """The emulator's console: a line protocol on loopback that wants a token before it obeys."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from devices.faults import ChannelLost
 
 _LINE_LIMIT = 65536
+_TOKEN_NAME = ".emulator_console_auth_token"  # noqa: S105 - the name of a file
 
 
 class Console:
@@ -50,8 +52,8 @@ class Console:
 
 
 @asynccontextmanager
-async def open_console(port: int, token_file: Path, *, step_s: float) -> AsyncIterator[Console]:
-    """Connect to a console and authenticate with the token in `token_file` when it asks for one.
+async def open_console(port: int, home: Path, *, step_s: float) -> AsyncIterator[Console]:
+    """Connect to a console and authenticate when it asks, with the token file it names if that lies below `home`.
 
     Raises:
         ChannelLost: nobody listens, it stays silent, or the token is refused.
@@ -67,13 +69,17 @@ async def open_console(port: int, token_file: Path, *, step_s: float) -> AsyncIt
         console = Console(reader, writer, step_s)
         greeting = await console.answer()
         if any("auth" in line.lower() for line in greeting):
-            await console.command(f"auth {await asyncio.to_thread(_token, token_file)}")
+            await console.command(f"auth {await asyncio.to_thread(_token, greeting, home)}")
         yield console
     finally:
         writer.close()
 
 
-def _token(path: Path) -> str:
+def _token(greeting: tuple[str, ...], home: Path) -> str:
+    named = re.search(r"'(/[^']+)'", "\n".join(greeting))
+    path = home / _TOKEN_NAME
+    if named and Path(named[1]).name == _TOKEN_NAME and home in Path(named[1]).parents:
+        path = Path(named[1])
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError as missing:

@@ -48,7 +48,7 @@ async def await_console(spec: DeviceSpec, ports: Ports, server: AdbServer, world
     pause = _FIRST_PAUSE_S
     while True:
         try:
-            async with open_console(ports.console, server.console_token, step_s=2.0) as console:
+            async with open_console(ports.console, server.home, step_s=2.0) as console:
                 lines = await console.command("avd name")
         except ChannelLost as fault:
             if world.monotonic() > end:

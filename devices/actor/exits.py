@@ -19,7 +19,7 @@ _CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("no_memory", r"cannot allocate memory|not enough (memory|ram)|failed to allocate.*memory|std::bad_alloc"),
         (
             "port_taken",
-            r"(cannot|unable to|(could not|failed to)) (bind|use).{0,40}port|port.{0,40}(already|is) (in use|taken|used)",
+            r"(cannot|unable to|could not|failed to) (bind|use).{0,40}port|port.{0,40}(already|is) (in use|taken|used)",
         ),
         (
             "port_taken",

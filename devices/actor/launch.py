@@ -18,7 +18,7 @@ def launch_environment(spec: DeviceSpec, server: AdbServer, marker: str) -> dict
     return {
         "PATH": "/usr/bin:/bin",
         **dict(spec.environment),
-        "HOME": str(server.user_home.parent),
+        "HOME": str(server.home),
         "ANDROID_USER_HOME": str(server.user_home),
         "ANDROID_EMULATOR_HOME": str(server.user_home),
         "ANDROID_AVD_HOME": str(spec.avd_home),

@@ -59,7 +59,7 @@ async def _flush(lane: ShellLane, within: float) -> None:
 
 async def _ask_console(identity: Identity, server: AdbServer, within: float) -> bool:
     try:
-        async with open_console(identity.ports.console, server.console_token, step_s=within) as console:
+        async with open_console(identity.ports.console, server.home, step_s=within) as console:
             await console.command("kill")
     except ChannelLost as fault:
         # A console that closes while it answers has obeyed; one that is not there never heard us.

@@ -46,9 +46,9 @@ class AdbServer:
         return self.socket_path.parent / "run"
 
     @property
-    def console_token(self) -> Path:
-        """The console's token file: in the HOME that our emulators are given."""
-        return self.user_home.parent / ".emulator_console_auth_token"
+    def home(self) -> Path:
+        """The HOME that our emulators are given; consoles keep their token below it."""
+        return self.user_home.parent
 
     def state_of(self, serial: str) -> str | None:
         """The state of a device in the newest list, None when it is not listed."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from devices.faults import ChannelLost
 
-_ROW = re.compile(r"^(?P<serial>\S+)[ \t]+(?P<state>[a-z]+|no permissions)\b(?P<rest>.*)$")
+_ROW = re.compile(r"^(?P<serial>\S+)[ \t]+(?P<state>no permissions|[a-z]+)\b(?P<rest>.*)$")
 _STATES = frozenset(
     (
         "authorizing",

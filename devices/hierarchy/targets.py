@@ -15,9 +15,13 @@ def point_on(tree: Tree, index: int, screen: Screen) -> tuple[int, int]:
     visible = _visible(tree, node, screen)
     if visible is None:
         raise TargetRefused("offscreen", "the target is outside the visible area; scroll to it")
-    for x, y in _spots(visible):
-        if _owner_at(tree, node, x, y):
-            return x, y
+    spots = _spots(visible)
+    owners = [_owner_at(tree, node, x, y) for x, y in spots]
+    for spot, owner in zip(spots, owners, strict=True):
+        if owner is None:
+            return spot
+    if any(above.index == index for owner in owners if owner for above in tree.ancestors(owner.index)):
+        return spots[0]  # filled by parts of its own: what a person would tap is the same thing
     raise TargetRefused("covered", "another element lies over the target")
 
 
@@ -46,8 +50,8 @@ def _spots(area: Bounds) -> tuple[tuple[int, int], ...]:
     return tuple((x, y) for y in rows for x in columns)
 
 
-def _owner_at(tree: Tree, target: Node, x: int, y: int) -> bool:
-    """Whether a tap there reaches the target: the last thing drawn there that takes taps is it or above it."""
+def _owner_at(tree: Tree, target: Node, x: int, y: int) -> Node | None:
+    """What would take a tap there in the target's place: the last thing drawn there that takes taps."""
     topmost: Node | None = None
     for node in tree.nodes:
         if node.bounds is None or not (node.clickable or node.checkable or node.editable):
@@ -56,5 +60,5 @@ def _owner_at(tree: Tree, target: Node, x: int, y: int) -> bool:
         if left <= x < right and top <= y < bottom:
             topmost = node
     if topmost is None or topmost.index == target.index:
-        return True
-    return any(above.index == topmost.index for above in tree.ancestors(target.index))
+        return None
+    return None if any(above.index == topmost.index for above in tree.ancestors(target.index)) else topmost
