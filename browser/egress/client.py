@@ -33,6 +33,7 @@ class ClientLink(asyncio.Protocol):
         self._gate = gate
         self._transport: asyncio.Transport | None = None
         self._pending = b""
+        self._head_due: float | None = None  # set by the first byte of a head, whatever trickles in after it
         self._exchange: Exchange | None = None  # until its answer is complete
         self._body: BodyScanner | None = None  # until the request's body is complete
         self._discarded = 0
@@ -87,9 +88,12 @@ class ClientLink(asyncio.Protocol):
             if len(self._pending) >= limits.head:
                 self._answer(431, "malformed", last=True)
             else:
-                self.deadline = self._gate.clock() + limits.head_s
+                if self._head_due is None:
+                    self._head_due = self._gate.clock() + limits.head_s
+                self.deadline = self._head_due
                 self._gate.hasten(self.deadline)
             return False
+        self._head_due = None
         data, self._pending = self._pending[: end + 4], self._pending[end + 4 :]
         try:
             head = parse_request_head(data)

@@ -78,14 +78,13 @@ def parse_response_head(head: bytes, *, method: str) -> ResponseHead:
                 options |= {option.strip(b" \t").lower() for option in value.split(b",")}
             continue
         if key in _READ:
-            value = value.strip(b" \t")
             if key == b"content-length":
                 lengths |= {part.strip(b" \t") for part in value.split(b",")}
                 continue
             if key == b"transfer-encoding":
-                codings.append(value.lower())
+                codings.append(value.strip(b" \t").lower())
                 continue
-            media_type = value.partition(b";")[0].strip().lower()
+            media_type = value.partition(b";")[0].strip(b" \t").lower()
         kept.append(line)
     framing, frame_line = _frame(status, method, match[1] != b"0", lengths, codings)
     keep = framing != UNTIL_CLOSE and not (codings and lengths)

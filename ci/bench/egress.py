@@ -33,7 +33,7 @@ ENGINE_ARGUMENTS = [
     "--disable-sync",
 ]
 
-SERVER = '''
+SERVER = """
 import asyncio, sys
 SMALL, BIG = int(sys.argv[1]), b"x" * int(sys.argv[2])
 tags = "".join(
@@ -65,7 +65,7 @@ async def main():
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 asyncio.run(main())
-'''
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,9 @@ async def prove(session: CDPSession, proxy: EgressProxy, page: Page, url: str) -
 
     async def answer(event: dict[str, object]) -> None:
         response = {"response": "ProvideCredentials", "username": proxy.username, "password": proxy.password}
-        await session.send("Fetch.continueWithAuth", {"requestId": event["requestId"], "authChallengeResponse": response})
+        await session.send(
+            "Fetch.continueWithAuth", {"requestId": event["requestId"], "authChallengeResponse": response}
+        )
 
     async def go_on(event: dict[str, object]) -> None:
         await session.send("Fetch.continueRequest", {"requestId": event["requestId"]})
@@ -163,7 +165,9 @@ async def run(arguments: argparse.Namespace) -> None:
         print(json.dumps(result))
     else:
         print("egress: page load, 60 small sub-resources and one 4 MB file, {runs} runs each, medians".format(**result))
-        print("  direct {direct_ms} ms   proxied {proxied_ms} ms   ratio {ratio}   paired {paired_ratio}".format(**result))
+        print(
+            "  direct {direct_ms} ms   proxied {proxied_ms} ms   ratio {ratio}   paired {paired_ratio}".format(**result)
+        )
 
 
 def main() -> None:

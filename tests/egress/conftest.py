@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -38,7 +38,7 @@ class Server:
     host: str
     port: int = 0
     answers: dict[str, Answer] = field(default_factory=dict)
-    fallback: Answer = plain()
+    fallback: Answer = field(default_factory=plain)
     connections: int = 0
     open: int = 0
     seen: list[Seen] = field(default_factory=list)
@@ -93,6 +93,8 @@ class Server:
             pass
         finally:
             writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
             self.open -= 1
             await self._note()
 
@@ -158,10 +160,8 @@ class Raw:
 
     async def gone(self) -> bool:
         """Read to the end and say that the other side closed or broke the connection."""
-        try:
+        with suppress(ConnectionError):
             await self.reader.read()
-        except ConnectionError:
-            pass
         return True
 
 

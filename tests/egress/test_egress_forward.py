@@ -251,7 +251,9 @@ async def test_ipv6_literals_work(lab: Lab) -> None:
     assert (await raw.answer())[0] == 200
 
 
-@pytest.mark.parametrize("credential", ["", "Proxy-Authorization: Basic bm86bm8=\r\n", "Proxy-Authorization: Bearer x\r\n"])
+@pytest.mark.parametrize(
+    "credential", ["", "Proxy-Authorization: Basic bm86bm8=\r\n", "Proxy-Authorization: Bearer x\r\n"]
+)
 async def test_without_the_credential_nothing_is_asked_for(lab: Lab, credential: str) -> None:
     """Another process on this machine that finds the port gets 407 for every request, granted or not."""
     server = await lab.server()

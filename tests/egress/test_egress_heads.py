@@ -209,7 +209,16 @@ def test_a_chunked_body_ends_where_it_ends_however_it_arrives(
 
 @pytest.mark.parametrize(
     "body",
-    [b"x\r\n", b"5\n", b"-1\r\n", b"5\r\nhelloXX", b"5\r\nhello\n", b"10000000000000000\r\n", b"\r\n", b"0\r\n" + b"a" * 5000],
+    [
+        b"x\r\n",
+        b"5\n",
+        b"-1\r\n",
+        b"5\r\nhelloXX",
+        b"5\r\nhello\n",
+        b"10000000000000000\r\n",
+        b"\r\n",
+        b"0\r\n" + b"a" * 5000,
+    ],
 )
 def test_a_broken_chunked_body_is_refused(body: bytes) -> None:
     """Sizes and line ends are held to the letter, and lines to a length."""

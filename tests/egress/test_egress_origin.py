@@ -31,9 +31,12 @@ def test_a_host_has_one_spelling(text: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "2130706433", "0x7f000001", "0x7f.1", "127.1", "127.0.1", "0177.0.0.1", "127.0.0.01", "127.0.0.1.", "localhost.",
-        "example.com.", "example..com", ".example", "", "[::1%lo]", "[::1", "::1", "bücher.example", "a b", "a@b", "*.a",
-        "a/b", "a\\b", "-a.example", "a-.example", "x" * 64, "1.2.3.4.5", "256.1.1.1", "%31.example", "foo.0x7f", "foo.1",
+        "2130706433", "0x7f000001", "0x7f.1", "127.1", "127.0.1", "0177.0.0.1", "127.0.0.01", "127.0.0.1.",
+        "localhost.",
+        "example.com.", "example..com", ".example", "", "[::1%lo]", "[::1", "::1", "bücher.example", "a b", "a@b",
+        "*.a",
+        "a/b", "a\\b", "-a.example", "a-.example", "x" * 64, "1.2.3.4.5", "256.1.1.1", "%31.example", "foo.0x7f",
+        "foo.1",
         "１２７.0.0.1",
     ],
 )  # fmt: skip
@@ -82,11 +85,13 @@ def test_a_place_needs_its_port() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("93.184.216.34", "public"), ("2606:4700::1111", "public"), ("127.0.0.1", "loopback"), ("127.9.9.9", "loopback"),
+        ("93.184.216.34", "public"), ("2606:4700::1111", "public"), ("127.0.0.1", "loopback"),
+        ("127.9.9.9", "loopback"),
         ("::1", "loopback"), ("0.0.0.0", "unspecified"), ("::", "unspecified"), ("0.1.2.3", "reserved"),
         ("10.0.0.1", "private"), ("172.16.0.1", "private"), ("192.168.1.1", "private"), ("fd00::2", "private"),
         ("169.254.169.254", "link_local"), ("fe80::1", "link_local"), ("100.64.0.1", "shared"),
-        ("224.0.0.1", "multicast"), ("ff02::1", "multicast"), ("240.0.0.1", "reserved"), ("255.255.255.255", "reserved"),
+        ("224.0.0.1", "multicast"), ("ff02::1", "multicast"), ("240.0.0.1", "reserved"),
+        ("255.255.255.255", "reserved"),
         ("::ffff:127.0.0.1", "loopback"), ("::ffff:10.0.0.1", "private"), ("::ffff:93.184.216.34", "public"),
         ("64:ff9b::7f00:1", "loopback"), ("64:ff9b::a9fe:a9fe", "link_local"), ("64:ff9b::5db8:d822", "public"),
         ("64:ff9b:1::1", "reserved"), ("2002:7f00:1::", "reserved"), ("2001:0:1::1", "reserved"),
