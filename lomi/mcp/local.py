@@ -51,10 +51,10 @@ class LocalBackend:
         Raises:
             InvalidParams: unknown tool, or other arguments than those of status and diagnostics.
         """
-        if tool not in self._names:
-            raise InvalidParams(f"unknown tool {tool}")
         if self._standing.phase == "disconnected":
             return _error(ErrorCode.CONTROL_REVOKED, "session_ended", _SESSION_ENDED)
+        if tool not in self._names:
+            raise InvalidParams(f"unknown tool {tool}")
         if tool == "lomi_status":
             return await self._status(_decode(arguments, StatusInput))
         if tool == "lomi_diagnostics":

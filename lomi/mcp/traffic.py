@@ -9,7 +9,7 @@ import anyio
 import msgspec
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import CONNECTION_CLOSED, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from lomi.core.backend import Backend
 from lomi.link.errors import LinkError
@@ -52,11 +52,13 @@ class Traffic:
         self._exchanges: dict[RequestId, Exchange] = {}
         self._idle = asyncio.Event()
         self._idle.set()
+        self._client_left = False
 
     async def next_message(self) -> SessionMessage | None:
         """The next message that is the SDK's to answer; None at the end of input."""
         async for line in self._lines:
             if line == END_OF_INPUT:
+                self._client_left = True
                 break
             try:
                 incoming = read_line(line)
@@ -133,6 +135,9 @@ class Traffic:
             return
         exchange = self.settle(coerce_request_id(message.id)) if message.id is not None else None
         if isinstance(message, JSONRPCError):
+            if message.error.code == CONNECTION_CLOSED and not self._client_left:
+                # The session ends while its client is there: the helper says so for every call under way.
+                return
             await self._send({"id": message.id, "error": _error(message)})
             return
         parts = exchange.parts if exchange is not None else {}
