@@ -29,6 +29,7 @@ _REFUSALS: dict[str, EnrolmentReason] = {
         "connections_full",
         "handshakes_full",
         "message_malformed",
+        "too_slow",
     )
 }
 
