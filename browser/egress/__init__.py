@@ -7,6 +7,7 @@ from browser.egress.grant import EgressGrant, RefusalReason
 from browser.egress.origin import HostPort, HostSpellingError, Origin
 from browser.egress.proxy import EgressProxy
 from browser.egress.record import NetworkEntry, Refusal, Ring
+from browser.egress.tls_refusal import RefusalIdentity
 
 __all__ = [
     "VERDICT_HEADER",
@@ -18,6 +19,7 @@ __all__ = [
     "NetworkEntry",
     "Origin",
     "Refusal",
+    "RefusalIdentity",
     "RefusalReason",
     "Resolve",
     "Ring",

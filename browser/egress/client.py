@@ -14,8 +14,11 @@ from browser.egress.framing import BodyScanner, FramingError, scanner_for
 from browser.egress.gate import Gate, Route
 from browser.egress.grant import Admission, RefusedError
 from browser.egress.request_head import MalformedHeadError, RequestHead, parse_request_head
+from browser.egress.tls_refusal import TlsRefusal
 from browser.egress.tunnel import Tunnel, TunnelEnd
 from browser.egress.upstream import Exchange, UpstreamLink
+
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 End = TypeVar("End", UpstreamLink, TunnelEnd)
 
@@ -146,11 +149,17 @@ class ClientLink(asyncio.Protocol):
         found = await self._dial(route, admission, lambda: tunnel.server)
         if found is None or self._transport is None:
             return
-        transport, self._transport = self._transport, None
+        transport = self._transport
+        tunnel.join(transport, found[1], self._leave(transport))
+
+    def _leave(self, transport: asyncio.Transport) -> bytes:
+        """Say that the tunnel stands and leave the connection to another protocol; return what came early."""
+        transport.write(_ESTABLISHED)
+        leftover, self._pending = self._pending, b""
+        self._transport = self._exchange = self._dialling = None
         self._closing = True
-        gate.drop(self)
-        transport.resume_reading()
-        tunnel.join(transport, found[1], self._pending)
+        self._gate.drop(self)
+        return leftover
 
     async def _dial(self, route: Route, admission: Admission, protocol: Callable[[], End]) -> tuple[End, Route] | None:
         """Connect, or answer why not and return None."""
@@ -182,6 +191,11 @@ class ClientLink(asyncio.Protocol):
         return end, reached
 
     def _refuse(self, route: Route, refused: RefusedError, address: Address | None = None) -> None:
+        identity, transport = self._gate.identity, self._transport
+        if route.scheme is None and identity is not None and transport is not None:
+            refusal = TlsRefusal(self._gate, identity, route, refused, address)
+            refusal.take_over(transport, self._leave(transport))
+            return
         self._gate.refuse(route, refused, address)
         if route.scheme is None:
             self._answer(403, refused.reason, last=True)

@@ -7,13 +7,16 @@ import base64
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from browser.egress.addresses import Address
 from browser.egress.dial import Resolve, belongs_to_this_machine
 from browser.egress.grant import Admission, Admitter, EgressGrant, RefusedError
 from browser.egress.origin import Scheme
 from browser.egress.record import NetworkEntry, Refusal, Ring
+
+if TYPE_CHECKING:
+    from browser.egress.tls_refusal import RefusalIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,7 @@ class Gate:
         clock: Callable[[], float],
         limits: EgressLimits,
         keep_queries: bool,
+        identity: RefusalIdentity | None,
         dialling: asyncio.TaskGroup,
     ) -> None:
         self.admitter = Admitter(grant)
@@ -92,6 +96,7 @@ class Gate:
         self.clock = clock
         self.limits = limits
         self.keep_queries = keep_queries
+        self.identity = identity
         self.dialling = dialling
         self.ended = False
         self.network_log: Ring[NetworkEntry] = Ring(limits.records)

@@ -14,6 +14,7 @@ from browser.egress.dial import Resolve, system_resolve
 from browser.egress.gate import EgressLimits, Gate
 from browser.egress.grant import EgressGrant
 from browser.egress.record import NetworkEntry, Refusal, Ring
+from browser.egress.tls_refusal import RefusalIdentity
 
 _LISTEN_HOST = "127.0.0.1"
 
@@ -51,6 +52,7 @@ class EgressProxy:
         token: Callable[[], str] = fresh_token,
         limits: EgressLimits | None = None,
         keep_queries: bool = False,
+        identity: RefusalIdentity | None = None,
     ) -> AsyncIterator[EgressProxy]:
         """Listen for one context until the block is left; leaving it ends every connection.
 
@@ -60,6 +62,8 @@ class EgressProxy:
             clock: Seconds; for deadlines and for the network log.
             token: Makes the two parts of the credential.
             limits: Bounds; the defaults if None.
+            identity: What the engine was started with, so that refused https navigations leave its document; without
+                it a refused tunnel is answered 403, for which an engine shows an error page.
             keep_queries: Keep the queries of URLs in the network log. They often carry secrets.
         """
         username, password = token(), token()
@@ -72,6 +76,7 @@ class EgressProxy:
                     clock=clock,
                     limits=limits or EgressLimits(),
                     keep_queries=keep_queries,
+                    identity=identity,
                     dialling=dialling,
                 )
                 loop = asyncio.get_running_loop()

@@ -15,14 +15,17 @@ _HEAD = re.compile(
     rb"((?:" + _TOKEN + rb":[\t\x20-\x7e\x80-\xff]*\r\n)*)\r\n"
 )
 _ABSOLUTE = re.compile(rb"(?i:http)://([^/?#@\\]+)(/[^#]*)?")
+# Chromium marks each navigation of a page or frame so; the second only towards places it trusts (https, loopback).
+_DOCUMENT = re.compile(
+    rb"^(?:upgrade-insecure-requests:[ \t]*1|sec-fetch-mode:[ \t]*(?:nested-)?navigate)[ \t]*\r$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 
 # Read by this hop and never passed on.
 _HOP = frozenset((b"connection", b"proxy-connection", b"keep-alive", b"te", b"upgrade", b"proxy-authorization"))
 # Read by this hop and passed on.
-_READ = frozenset(
-    (b"host", b"transfer-encoding", b"content-length", b"upgrade-insecure-requests", b"sec-fetch-mode", b"trailer")
-)
+_READ = frozenset((b"host", b"transfer-encoding", b"content-length"))
 
 
 class MalformedHeadError(ValueError):
@@ -73,7 +76,7 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
 class _Headers:
     """The headers this hop reads, gathered in one pass over the lines."""
 
-    __slots__ = ("authorization", "close", "document", "hosts", "kept", "lengths", "listed", "transfer")
+    __slots__ = ("authorization", "close", "hosts", "kept", "lengths", "listed", "transfer")
 
     def __init__(self, block: bytes) -> None:
         self.hosts: list[bytes] = []
@@ -81,7 +84,6 @@ class _Headers:
         self.transfer: list[bytes] = []
         self.listed: set[bytes] = set()
         self.authorization = b""
-        self.document = False
         self.close = False
         kept = []
         for line in block.split(b"\r\n"):
@@ -114,12 +116,8 @@ class _Headers:
             self.hosts.append(value)
         elif key == b"content-length":
             self.lengths.append(value)
-        elif key == b"transfer-encoding":
+        else:
             self.transfer.append(value)
-        elif (key == b"upgrade-insecure-requests" and value == b"1") or (
-            key == b"sec-fetch-mode" and value.startswith((b"navigate", b"nested-navigate"))
-        ):
-            self.document = True
 
     def framing(self) -> Framing:
         if self.transfer:
@@ -133,6 +131,11 @@ class _Headers:
         if len(self.lengths) > 1 or not _LENGTH.fullmatch(self.lengths[0]):
             raise MalformedHeadError("more than one Content-Length, or not a number")
         return int(self.lengths[0])
+
+
+def asks_for_document(headers: bytes) -> bool:
+    """Say whether header lines mark a navigation of a page or a frame, embedded objects included."""
+    return _DOCUMENT.search(headers) is not None
 
 
 def parse_request_head(head: bytes, *, most_headers: int = 256) -> RequestHead:
@@ -179,7 +182,7 @@ def parse_request_head(head: bytes, *, most_headers: int = 256) -> RequestHead:
         path=path,
         forwarded=headers.kept,
         framing=framing,
-        document=headers.document,
+        document=asks_for_document(block),
         authorization=headers.authorization,
         close=headers.close,
     )

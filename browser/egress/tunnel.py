@@ -8,8 +8,8 @@ from typing import cast
 from browser.egress.gate import Gate, Route
 from browser.egress.grant import RefusedError
 from browser.egress.origin import HostPort, Scheme
+from browser.egress.tls_refusal import TlsRefusal
 
-_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _TLS_HANDSHAKE = b"\x16"
 _WEBSOCKET_START = b"GET "
 
@@ -80,7 +80,7 @@ class Tunnel:
         self._opening: bytes | None = b""  # the client's first bytes, until they show what it speaks
 
     def join(self, client: asyncio.Transport, route: Route, leftover: bytes) -> None:
-        """Tell the client that the tunnel stands and let bytes through from now on."""
+        """Let bytes through from now on; the client was told that the tunnel stands, and may have sent `leftover`."""
         self.route = route
         if self._over or not self.gate.add(self):
             client.close()
@@ -90,7 +90,8 @@ class Tunnel:
         client.set_protocol(self._client)
         self._client.other, self.server.other = self.server, self._client
         self._joined = True
-        client.write(_ESTABLISHED + b"".join(self._early))
+        client.resume_reading()
+        client.write(b"".join(self._early))
         if leftover:
             self._client.data_received(leftover)
         if self.server.ended:
@@ -123,12 +124,20 @@ class Tunnel:
             self._opening = data
             return False
         if self.route is None or spoken not in self.gate.admitter.schemes(self.route.host, self.route.port):
-            if self.route is not None:
-                self.gate.refuse(self.route, RefusedError("scheme_not_granted"))
-            self.cut()
+            self._refuse(data, tls=spoken == "https")
             return False
         self._opening = None
         return True
+
+    def _refuse(self, data: bytes, *, tls: bool) -> None:
+        route, client, identity = self.route, self._client.transport, self.gate.identity
+        refused = RefusedError("scheme_not_granted")
+        if route is not None and client is not None and tls and identity is not None:
+            self._client.transport = None
+            TlsRefusal(self.gate, identity, route, refused, None).take_over(client, data)
+        elif route is not None:
+            self.gate.refuse(route, refused)
+        self.cut()
 
     def half_closed(self, source: TunnelEnd) -> None:
         """Pass on that one end will send no more; close when neither will."""
