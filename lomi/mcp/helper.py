@@ -86,6 +86,7 @@ def _connecting(arguments: argparse.Namespace, environment: MutableMapping[str, 
             "give --endpoint, --instance and --broker-sha256, or --discovery-file and --discovery-key, or none"
         )
     options = _selection(arguments)
+    _check(options)
 
     @asynccontextmanager
     async def connecting() -> AsyncIterator[BrokerConnection]:
@@ -103,6 +104,17 @@ def _connecting(arguments: argparse.Namespace, environment: MutableMapping[str, 
 def _selection(arguments: argparse.Namespace) -> dict[str, str]:
     given = {"profile": arguments.profile, "tools": arguments.tools}
     return {name: value for name, value in given.items() if value}
+
+
+def _check(selection: dict[str, str]) -> None:
+    """A misspelt tool ends the helper at once, with the names there are; not with a list that lacks it."""
+    if "tools" in selection:
+        from lomi.contract.profiles import UnknownSelectionError, select  # noqa: PLC0415  only when names are given
+
+        try:
+            select(tools=selection["tools"])
+        except UnknownSelectionError as error:
+            _parser().error(str(error))
 
 
 def _print_version() -> int:

@@ -9,10 +9,11 @@ import msgspec
 
 from lomi.contract.codes import API_VERSION, MESSAGES, ErrorCode
 from lomi.contract.model import Connection, Data, Input
+from lomi.contract.profiles import select
 from lomi.contract.scopes import SCOPES
 from lomi.contract.session import Capability, Diagnostics, DiagnosticsInput, Status, StatusInput
 from lomi.core.backend import InvalidParams, Request, ToolList, ToolReply
-from lomi.mcp.listing import tool_list
+from lomi.core.tool_list import tool_list
 from lomi.mcp.pipe import Standing
 from lomi.mcp.session import serve
 from lomi.mcp.traffic import SendLine
@@ -30,7 +31,8 @@ async def serve_local(
     lines: AsyncIterator[bytes], send_line: SendLine, standing: Standing, selection: Mapping[str, str]
 ) -> None:
     """Serve MCP until the lines end. `selection` is what the client was started with: `profile`, `tools`."""
-    await serve(lines, send_line, LocalBackend(standing, tool_list(selection)))
+    selected = select(profile=selection.get("profile"), tools=selection.get("tools"))
+    await serve(lines, send_line, LocalBackend(standing, tool_list(selected)))
 
 
 class LocalBackend:

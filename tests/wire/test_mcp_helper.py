@@ -35,14 +35,16 @@ async def test_sdk_client(tmp_path: Path, mode: str) -> None:
         steps.append((done, total, text))
 
     async with broker(tmp_path, backend) as endpoint:
-        server = stdio_client(parameters([*helper_arguments(endpoint), "--profile", "qa", "--tools", "a,b"]))
+        server = stdio_client(
+            parameters([*helper_arguments(endpoint), "--profile", "qa", "--tools", "git,lomi_files_read"])
+        )
         async with Client(server, mode=mode) as client:
             tools = (await client.list_tools(cache_mode="bypass")).tools
             assert [tool.name for tool in tools][:2] == ["lomi_status", "echo"]
             said = await client.call_tool("echo", {"text": "é漢🙂"})
             assert said.structured_content is not None
             assert json.loads(said.structured_content["data"]["arguments"]) == {"text": "é漢🙂"}
-            assert said.structured_content["data"]["options"] == {"profile": "qa", "tools": "a,b"}
+            assert said.structured_content["data"]["options"] == {"profile": "qa", "tools": "git,lomi_files_read"}
             assert said.content[0].text == "echo é漢🙂"
             picture = await client.call_tool("picture", {})
             assert base64.b64decode(picture.content[1].data) == PICTURE

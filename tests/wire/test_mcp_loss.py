@@ -173,9 +173,11 @@ async def test_stray_prints_never_reach_the_client(tmp_path: Path) -> None:
             assert await helper.rest() == b""
 
 
-@pytest.mark.parametrize("arguments", [["--instance", "x"], ["--discovery-file", "/x"], ["--what"], ["--profile", "x"]])
+@pytest.mark.parametrize(
+    "arguments", [["--instance", "x"], ["--discovery-file", "/x"], ["--what"], ["--profile", "x"], ["--tools", "x"]]
+)
 async def test_bad_arguments(arguments: list[str]) -> None:
-    """Half a pair of arguments, an unknown one or an unknown profile ends with a usage message and code 2."""
+    """Half a pair of arguments, an unknown one, profile or tool ends with a usage message and code 2."""
     async with raw_helper(arguments, open_session=False) as helper:
         assert await helper.rest() == b""
         assert await helper.process.wait() == 2
