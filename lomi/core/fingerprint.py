@@ -56,10 +56,11 @@ def _without_secrets(value: Any, secret: frozenset[str], key: bytes) -> Any:
     return value
 
 
-def fingerprint(definition: Definition, given: msgspec.Struct, target: tuple[str | None, ...], key: bytes) -> bytes:
-    """SHA-256 over the arguments (defaults filled in, reply-only fields left out) and the target's identity.
+def fingerprint(definition: Definition, given: msgspec.Struct, key: bytes) -> bytes:
+    """SHA-256 over the tool and its arguments: defaults filled in, reply-only fields left out, secret texts as an HMAC.
 
-    `target` is what the arguments resolved to: project path, workspace, resource, generation. `key` is the instance's own.
+    The arguments name the whole target (workspace, panel, generation), and the project is part of the retry key. `key` is
+    the instance's own.
 
     Raises:
         Refusal: as `canonical`.
@@ -69,4 +70,4 @@ def fingerprint(definition: Definition, given: msgspec.Struct, target: tuple[str
         if name in definition.reply_only:
             arguments.pop(wire, None)
     arguments = _without_secrets(arguments, definition.secret_fields, key)
-    return hashlib.sha256(canonical([definition.name, arguments, list(target)])).digest()
+    return hashlib.sha256(canonical([definition.name, arguments])).digest()

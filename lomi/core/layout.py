@@ -122,7 +122,7 @@ def open_project(layout: Layout, project: ProjectRecord) -> Layout:
     """
     same = [p for p in layout.projects.values() if (p.device, p.inode) == (project.device, project.inode)]
     if same:
-        raise Refusal(ErrorCode.REVISION_CONFLICT, "project_open_already", field="/projectPath")
+        raise Refusal(ErrorCode.REVISION_CONFLICT, "already_open", field="/projectPath")
     return msgspec.structs.replace(layout, projects={**layout.projects, project.id: project})
 
 
@@ -317,7 +317,7 @@ def _transfer(layout: Layout, workspace: WorkspaceRecord, movement: TransferTab)
     if target.id == workspace.id:
         raise Refusal(ErrorCode.UNSUPPORTED_CAPABILITY, "into_itself", field="/movement/targetWorkspaceId")
     left = msgspec.structs.replace(workspace, tabs=tuple(t for t in workspace.tabs if t.id != tab.id))
-    if left.active_panel in panes(tab.root):
+    if left.active_panel in tuple(panes(tab.root)):
         left = msgspec.structs.replace(left, active_panel=next(iter(panels_in(left)), None))
     placed = _placed(target.tabs, tab, movement.before_tab_id)
     return _with_workspace(_with_workspace(layout, left), msgspec.structs.replace(target, tabs=placed))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from lomi.contract.artifact import Artifact, ArtifactSource, Geometry, ProjectSource
 from lomi.contract.codes import EffectState, OperationState
 from lomi.contract.definition import ResourceKind
 from lomi.contract.model import Data, Input, Observation, Result
@@ -219,7 +220,7 @@ class StoredArtifact:
     """An immutable artifact: its wire form, and where its bytes are."""
 
     id: ArtifactId
-    wire: Data
+    wire: Artifact
     path: Path
     byte_length: int
     sha256: str
@@ -228,11 +229,22 @@ class StoredArtifact:
 class Artifacts(Protocol):
     """Where captures and imports live."""
 
-    async def put_image(self, call: Call[Any], png: bytes, source: Data, geometry: Data | None) -> StoredArtifact:
+    async def put_image(self, call: Call[Any], png: bytes, source: ArtifactSource, geometry: Geometry | None) -> StoredArtifact:
         """Store a PNG for the calling session.
 
         Raises:
             Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        ...
+
+    async def import_file(
+        self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str
+    ) -> StoredArtifact:
+        """Copy an open file into a new artifact, if its bytes are the expected ones. `source` says of which class it is.
+
+        Raises:
+            Refusal: ARTIFACT_INVALID (`hash_mismatch`, `length_mismatch`, `not_an_apk`), REVISION_CONFLICT
+                (`source_changed`), RESOURCE_EXHAUSTED (`quota_full`), STORAGE_UNAVAILABLE.
         """
         ...
 

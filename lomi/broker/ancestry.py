@@ -1,0 +1,48 @@
+"""Who is inside: a process with this broker, or a terminal of ours, among its ancestors."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def parent_of(pid: int, proc: Path) -> int | None:
+    """The parent of a process, None where it is gone. Source: proc(5), field 4 of `stat` after the last parenthesis."""
+    try:
+        fields = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]) if len(fields) > 1 else None
+
+
+def ancestors_of(pid: int, proc: Path) -> tuple[int, ...]:
+    """The process itself and its ancestors, nearest first."""
+    found: list[int] = []
+    current: int | None = pid
+    while current and current not in found:
+        found.append(current)
+        current = parent_of(current, proc)
+    return tuple(found)
+
+
+def is_inside(pid: int, proc: Path) -> bool:
+    """Whether this broker is an ancestor of `pid`. A process that can't be read counts as inside: it proves nothing."""
+    found = ancestors_of(pid, proc)
+    return os.getpid() in found[1:] or len(found) < 2
+
+
+TERMINAL_MARK = "LOMI_TERMINAL"
+"""Set in the environment of every terminal that a broker starts."""
+
+
+def hosted_by_lomi(environment: Mapping[str, str], proc: Path) -> bool:
+    """Whether this process runs in a terminal of a broker: by the mark in its environment, or by its ancestors."""
+    if TERMINAL_MARK in environment:
+        return True
+    for pid in ancestors_of(os.getpid(), proc)[1:]:
+        try:
+            words = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"up" in words and any(Path(os.fsdecode(word)).name == "lomi" for word in words[:3]):
+            return True
+    return False

@@ -1,0 +1,94 @@
+"""Connections: from a proven certificate to a session, its pairing, its calls, and its end."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from lomi.broker.calls import SessionBackend
+from lomi.broker.listing import Listings
+from lomi.broker.loop import Loop
+from lomi.broker.pairing import Pairing
+from lomi.broker.sessions import Session
+from lomi.broker.world import World
+from lomi.contract.profiles import UnknownSelectionError
+from lomi.core.backend import Backend
+from lomi.core.ids import SessionId
+from lomi.link.connection import Connection
+from lomi.link.messages import Hello
+
+Serve = Callable[[Connection, Backend], Awaitable[None]]
+_log = logging.getLogger("lomi.broker")
+
+
+class Faces(Protocol):
+    """How frames become calls; the composition root brings both, so that the broker knows neither protocol."""
+
+    async def mcp(self, connection: Connection, backend: Backend) -> None:
+        """Serve an MCP helper."""
+        ...
+
+    async def calls(self, connection: Connection, backend: Backend) -> None:
+        """Serve a client."""
+        ...
+
+
+class Connections:
+    """Every connection's life."""
+
+    def __init__(self, world: World, loop: Loop, pairing: Pairing, faces: Faces, listings: Listings) -> None:
+        self._world = world
+        self._loop = loop
+        self._pairing = pairing
+        self._faces = faces
+        self._listings = listings
+
+    def with_owner(self, owner: Backend) -> Callable[[Connection], Awaitable[None]]:
+        """What the link calls for each client: the owner's commands go to `owner`, every other client is a session."""
+
+        async def on_connection(connection: Connection) -> None:
+            hello = await connection.greet("pairing_required")
+            if hello.options.get("role") == "owner":
+                await self._faces.calls(connection, owner)
+            else:
+                await self._serve(connection, hello)
+
+        return on_connection
+
+    async def _serve(self, connection: Connection, hello: Hello) -> None:
+        """From the welcome to the end; the session and its leases end with the connection."""
+        world = self._world
+        await world.counters.stock("session", "lease")
+        session = Session(
+            id=SessionId(world.counters.id("session")),
+            label=connection.label,
+            client_sha256=connection.client_sha256,
+            peer_pid=connection.peer_pid,
+            pairing_request_id=connection.pairing_request_id,
+            since=world.clock.time(),
+        )
+        try:
+            selection = self._listings.select(hello.options)
+        except UnknownSelectionError as unknown:
+            _log.warning("a client asked for %s", unknown)
+            return
+        backend = SessionBackend(world, self._loop, session, selection, self._listings.of(selection))
+        world.sessions.add(session)
+        await self._pairing.try_at_once(session, connection, hello)
+        async with asyncio.TaskGroup() as group:
+            ending = group.create_task(self._end_when_revoked(session, connection))
+            waiting = group.create_task(self._pairing.wait_for_person(session))
+            try:
+                serve = self._faces.mcp if hello.purpose == "mcp" else self._faces.calls
+                await serve(connection, backend)
+            finally:
+                self._loop.end_session(session)
+                world.sessions.remove(session)
+                ending.cancel()
+                waiting.cancel()
+                await world.tell_change()
+
+    async def _end_when_revoked(self, session: Session, connection: Connection) -> None:
+        """Cut the connection at the instant its authority is revoked; nothing prepared goes out after that."""
+        await session.closed.wait()
+        connection.abort()

@@ -1,0 +1,1 @@
+"""Handlers of the tools that the broker itself answers."""

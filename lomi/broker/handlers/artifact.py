@@ -1,0 +1,96 @@
+"""Artifacts: import a project file by hash, read what is stored."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from lomi.broker.world import World
+from lomi.contract.artifact import (
+    ArtifactFound,
+    ArtifactImported,
+    ArtifactImportInput,
+    ArtifactReadInput,
+    ProjectSource,
+)
+from lomi.contract.codes import ErrorCode
+from lomi.core.port import Act, Artifacts, Call, Outcome, Permit, Picture, Project, Read, Reply
+from lomi.core.refusal import Refusal
+from lomi.disk.refusal import DiskRefusedError, Reason
+from lomi.disk.root import PinnedRoot, Protected
+
+_HIDDEN = frozenset({Reason.RESERVED_NAME, Reason.PROTECTED})
+
+
+def open_in_project(project: Project, relative_path: str, protected: Protected) -> int:
+    """Open a project file hardened; blocking. The project's folder must still be the one that was opened.
+
+    Raises:
+        Refusal: TARGET_NOT_FOUND, or SCOPE_DENIED (`secret_path`, `path_refused`).
+    """
+    try:
+        with PinnedRoot.open(Path(project.path), protected=protected) as root:
+            if (root.identity.device, root.identity.inode) != (project.device, project.inode):
+                raise Refusal(ErrorCode.REVISION_CONFLICT, "folder_replaced", field="/workspaceId")
+            return root.open_file(relative_path)
+    except DiskRefusedError as refused:
+        raise _refusal_of(refused.reason) from refused
+
+
+def _refusal_of(reason: Reason) -> Refusal:
+    if reason is Reason.NOT_FOUND:
+        return Refusal(ErrorCode.TARGET_NOT_FOUND, field="/relativePath")
+    return Refusal(
+        ErrorCode.SCOPE_DENIED, "secret_path" if reason in _HIDDEN else "path_refused", field="/relativePath"
+    )
+
+
+class ArtifactHandlers:
+    """Imports and reads."""
+
+    def __init__(self, world: World, artifacts: Artifacts, protected: Protected) -> None:
+        self._world = world
+        self._artifacts = artifacts
+        self._protected = protected
+
+    def handlers(self) -> tuple[Read | Act, ...]:
+        """The handlers, for the broker's table."""
+        return (
+            Act(tool="lomi_artifact_import", act=self.import_file),
+            Read(tool="lomi_artifact_read", read=self.read),
+        )
+
+    async def import_file(self, call: Call[ArtifactImportInput], permit: Permit) -> Outcome:
+        """Copy one file of the project, if its bytes are the ones that the caller hashed."""
+        given, project = call.input, call.project
+        assert project is not None
+        source = ProjectSource(kind=given.kind, workspace_id=given.workspace_id, relative_path=given.relative_path)
+        descriptor = await asyncio.to_thread(open_in_project, project, given.relative_path, self._protected)
+        try:
+            async with permit.effect():
+                stored = await self._artifacts.import_file(
+                    call,
+                    descriptor,
+                    source,
+                    expected_length=given.expected_byte_length,
+                    expected_sha256=given.expected_sha256,
+                )
+        finally:
+            os.close(descriptor)
+        return Outcome(
+            result=ArtifactImported(
+                workspace_id=given.workspace_id,
+                artifact_id=stored.id,
+                sha256=stored.sha256,
+                byte_length=stored.byte_length,
+            )
+        )
+
+    async def read(self, call: Call[ArtifactReadInput]) -> Reply:
+        """Metadata, and the picture of a capture."""
+        async with self._artifacts.open(call, call.input.artifact_id) as stored:
+            wire = stored.wire
+            pictures: tuple[Picture, ...] = ()
+            if wire.image is not None:
+                content = await asyncio.to_thread(stored.path.read_bytes)
+                pictures = (Picture(wire.media_type, content),)
+            return Reply(data=ArtifactFound(artifact=wire), pictures=pictures)

@@ -1,0 +1,95 @@
+"""The layout as the broker holds it: the frozen value, its stored revision, and the port's views of it."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from lomi.broker.counters import Counters
+from lomi.contract.codes import ErrorCode
+from lomi.core.ids import PanelId, ProjectId, WorkspaceId
+from lomi.core.layout import Layout, PanelRecord, ProjectRecord, WorkspaceRecord
+from lomi.core.port import Panel, Project, ResourceKey, Workspace
+from lomi.core.refusal import Refusal
+
+SaveLayout = Callable[[int, bytes], "asyncio.Future[None]"]
+MOST_WORKSPACES = 500
+
+
+def project_view(record: ProjectRecord) -> Project:
+    """A project as adapters see it."""
+    return Project(
+        id=ProjectId(record.id), name=record.name, path=Path(record.path), device=record.device, inode=record.inode
+    )
+
+
+def workspace_view(record: WorkspaceRecord) -> Workspace:
+    """A workspace as adapters see it."""
+    return Workspace(id=WorkspaceId(record.id), project_id=ProjectId(record.project), name=record.name)
+
+
+def resource_of(record: PanelRecord) -> ResourceKey | None:
+    """What a panel shows."""
+    if record.resource_kind is None or record.resource_name is None:
+        return None
+    return ResourceKey(record.resource_kind, record.resource_name)
+
+
+class LayoutRoom:
+    """Holds the present layout. `revision` is the domain revision: stored, and only growing."""
+
+    def __init__(self, stored: tuple[int, bytes] | None, *, save: SaveLayout, counters: Counters) -> None:
+        self.revision, body = stored if stored is not None else (1, b"")
+        self.layout = msgspec.json.decode(body, type=Layout) if body else Layout()
+        self._save = save
+        self.counters = counters
+
+    async def change(self, layout: Layout) -> None:
+        """Make `layout` the present one; returns when it is durable. Later changes build on it at once.
+
+        Raises:
+            Refusal: STORAGE_UNAVAILABLE when it could not be stored; the earlier layout stands then.
+        """
+        before, revision = self.layout, self.revision
+        if layout == before:
+            return
+        self.layout, self.revision = layout, revision + 1
+        saved = self._save(self.revision, msgspec.json.encode(layout))
+        try:
+            await asyncio.shield(saved)
+        except Refusal:
+            if self.layout is layout:
+                self.layout = before
+            raise
+
+    def panel(self, panel_id: str) -> Panel | None:
+        """A panel by id, as adapters see it."""
+        record = self.layout.panels.get(panel_id)
+        workspace = self.layout.workspace_of(panel_id)
+        tab = self.layout.tab_of(panel_id)
+        if record is None or workspace is None or tab is None:
+            return None
+        return Panel(
+            id=PanelId(record.id),
+            workspace_id=WorkspaceId(workspace.id),
+            tab_id=tab.id,
+            kind=record.kind,
+            title=record.title,
+            resource=resource_of(record),
+        )
+
+    def workspace(self, workspace_id: str) -> Workspace | None:
+        """A workspace by id, as adapters see it."""
+        record = self.layout.workspaces.get(workspace_id)
+        return workspace_view(record) if record else None
+
+    def project(self, project_id: str) -> Project | None:
+        """A project by id, as adapters see it."""
+        record = self.layout.projects.get(project_id)
+        return project_view(record) if record else None
+
+    def require_room_for_workspace(self) -> None:
+        """Raise RESOURCE_EXHAUSTED when no further workspace may be opened."""
+        if len(self.layout.workspaces) >= MOST_WORKSPACES:
+            raise Refusal(ErrorCode.RESOURCE_EXHAUSTED, "limit_full")

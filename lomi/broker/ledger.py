@@ -1,0 +1,114 @@
+"""The port's ledger: what adapters tell the broker about runtimes, leases and panels."""
+
+from collections.abc import Sequence
+
+from lomi.broker.layout_room import resource_of
+from lomi.broker.world import World
+from lomi.contract.codes import ErrorCode
+from lomi.contract.definition import ResourceKind
+from lomi.contract.panel import PanelKind
+from lomi.core import layout as layouts
+from lomi.core.ids import GenerationId, LeaseId, PanelId, SessionId, WorkspaceId, generation_id
+from lomi.core.layout import PanelRecord
+from lomi.core.port import Artifacts, Lease, Panel, Remembered, ResourceKey
+from lomi.core.refusal import Refusal
+
+
+class BrokerLedger:
+    """Implements `lomi.core.port.Ledger` over the broker's world."""
+
+    def __init__(self, world: World, artifacts: Artifacts) -> None:
+        self._world = world
+        self._artifacts = artifacts
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The artifact store."""
+        return self._artifacts
+
+    async def begin_generation(self, resource: ResourceKey) -> GenerationId:
+        """A new life of the resource; any earlier one ends."""
+        await self._world.counters.stock(resource.kind)
+        generation = generation_id(resource.kind, self._world.counters.take(resource.kind))
+        earlier = self._world.generations.current(resource)
+        if earlier is not None:
+            self.end_generation(earlier)
+        self._world.generations.begin(resource, generation)
+        return generation
+
+    def end_generation(self, generation: GenerationId) -> None:
+        """That life is over."""
+        self._world.generations.end(generation)
+        self._world.leases.end(generation)
+        self._world.owners.pop(generation, None)
+
+    def current(self, resource: ResourceKey) -> GenerationId | None:
+        """The present life of a resource."""
+        return self._world.generations.current(resource)
+
+    async def remember(self, generation: GenerationId, identity: bytes) -> None:
+        """Store a runtime's identity before it is used."""
+        resource = self._world.generations.resource(generation)
+        assert resource is not None, "only a current generation has a runtime"
+        await self._world.store.remember(resource.kind, resource.name, generation, identity)
+
+    async def forget(self, generation: GenerationId) -> None:
+        """The runtime is observed gone."""
+        await self._world.store.forget(generation)
+
+    async def remembered(self, kind: ResourceKind) -> Sequence[Remembered]:
+        """Identities left by earlier brokers of this home."""
+        return await self._world.store.remembered(kind)
+
+    def grant_lease(self, generation: GenerationId, session_id: SessionId) -> LeaseId:
+        """Give input authority to a session that still has authority itself."""
+        resource = self._world.generations.resource(generation)
+        session = self._world.sessions.get(session_id)
+        if resource is None:
+            raise Refusal(ErrorCode.STALE_GENERATION, "generation_ended")
+        if session is None or not self._world.sessions.has_authority(session):
+            raise Refusal(ErrorCode.CONTROL_REVOKED, "session_ended")
+        lease = self._world.leases.grant(generation, session_id, resource, self._world.clock.monotonic())
+        if resource.kind != "android":
+            self._world.owners.setdefault(generation, session_id)
+        return lease.id
+
+    def release_lease(self, generation: GenerationId) -> None:
+        """End the lease, if there is one."""
+        self._world.leases.end(generation)
+
+    def lease(self, generation: GenerationId) -> Lease | None:
+        """Who holds input authority."""
+        return self._world.leases.holder(generation)
+
+    def take_over(self, resource: ResourceKey) -> None:
+        """A person acts: the lease ends at once."""
+        self._world.leases.take_over(resource, self._world.generations.current(resource))
+
+    async def open_panel(
+        self, workspace_id: WorkspaceId, kind: PanelKind, title: str, resource_name: str | None
+    ) -> Panel:
+        """Add a panel at the end of the workspace."""
+        room = self._world.layout
+        await room.counters.stock("panel", "tab")
+        panel_id = room.counters.id("panel")
+        runtime: ResourceKind | None = kind if kind in ("terminal", "browser", "android") else None
+        name = (resource_name or panel_id) if runtime is not None else None
+        record = PanelRecord(panel_id, kind, title, runtime, name)
+        await room.change(layouts.open_panel(room.layout, workspace_id, room.counters.id("tab"), record))
+        panel = room.panel(panel_id)
+        if panel is None:
+            raise Refusal(ErrorCode.TARGET_NOT_FOUND, field="/workspaceId")
+        return panel
+
+    async def close_panel(self, panel_id: PanelId) -> None:
+        """Take a panel out of the layout."""
+        room = self._world.layout
+        if panel_id in room.layout.panels:
+            await room.change(layouts.close_panel(room.layout, panel_id))
+
+    def panels_of(self, resource: ResourceKey) -> Sequence[Panel]:
+        """Every view of a resource."""
+        records = self._world.layout.layout.panels.values()
+        views = [self._world.layout.panel(r.id) for r in records if resource_of(r) == resource]
+        return tuple(view for view in views if view is not None)

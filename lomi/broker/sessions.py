@@ -1,0 +1,115 @@
+"""Sessions: paired connections, their grants, and the one epoch that revokes them all."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lomi.broker.operations import Operation
+from lomi.broker.paging import Cursors
+from lomi.contract.codes import ErrorCode
+from lomi.contract.limits import WORKING_CALLS
+from lomi.contract.model import Connection as Phase
+from lomi.core.grant import Grant
+from lomi.core.ids import LeaseId, OperationId, SessionId
+from lomi.core.refusal import Refusal
+from lomi.core.sequences import InputLedger
+
+RetryKey = tuple[str, str, str, str]
+"""Epoch, project, tool, request key; the session is the index's owner."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RetryEpoch:
+    """The window in which this session's retries are recognised."""
+
+    id: str
+    expires: float
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Session:
+    """One connection with a pinned certificate. It has no authority before `approve`, and none after it ends."""
+
+    id: SessionId
+    label: str
+    client_sha256: str
+    peer_pid: int
+    pairing_request_id: str
+    since: float
+    grant: Grant | None = None
+    approved_at: int = -1
+    ended: bool = False
+    refused: str | None = None
+    epoch: RetryEpoch | None = None
+    replay: dict[RetryKey, Operation] = field(default_factory=dict)
+    operations: dict[OperationId, Operation] = field(default_factory=dict)
+    inputs: dict[LeaseId, InputLedger[Operation]] = field(default_factory=dict)
+    acks: dict[LeaseId, InputLedger[Operation]] = field(default_factory=dict)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    own_workspaces: set[str] = field(default_factory=set)
+    cursors: Cursors = field(default_factory=Cursors)
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKING_CALLS))
+    waiting: int = 0
+
+    def sees_workspace(self, workspace_id: str) -> bool:
+        """Whether the workspace is in the grant, or was made by this session."""
+        grant = self.grant
+        return grant is not None and (workspace_id in self.own_workspaces or grant.admits_workspace(workspace_id))
+
+
+class Sessions:
+    """All connections, and the authorisation epoch. Revoking all is one addition: it waits for no lock and no store."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[SessionId, Session] = {}
+        self._epoch = 0
+
+    def add(self, session: Session) -> None:
+        """Note a new connection."""
+        self._sessions[session.id] = session
+
+    def remove(self, session: Session) -> None:
+        """Forget a connection that has ended."""
+        self._sessions.pop(session.id, None)
+
+    def get(self, session_id: str) -> Session | None:
+        """A present session by id."""
+        return self._sessions.get(SessionId(session_id))
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(tuple(self._sessions.values()))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def approve(self, session: Session, grant: Grant) -> None:
+        """Give a session its authority."""
+        session.grant = grant
+        session.approved_at = self._epoch
+
+    def revoke_all(self) -> None:
+        """End the authority of every session, at once."""
+        self._epoch += 1
+
+    def has_authority(self, session: Session) -> bool:
+        """Whether the session may act at this instant."""
+        return not session.ended and session.grant is not None and session.approved_at == self._epoch
+
+    def phase(self, session: Session) -> Phase:
+        """The connection phase that status tells."""
+        if session.ended or (session.grant is not None and session.approved_at != self._epoch) or session.refused:
+            return "disconnected"
+        return "pairing_required" if session.grant is None else "connected"
+
+    def require_authority(self, session: Session) -> Grant:
+        """The session's grant.
+
+        Raises:
+            Refusal: PAIRING_REQUIRED before approval, CONTROL_REVOKED after its end.
+        """
+        if self.has_authority(session):
+            assert session.grant is not None
+            return session.grant
+        if self.phase(session) == "pairing_required":
+            raise Refusal(ErrorCode.PAIRING_REQUIRED, "waiting_for_approval")
+        raise Refusal(ErrorCode.CONTROL_REVOKED, "session_ended")

@@ -1,0 +1,1 @@
+"""Thin commands; every reading command also has --json."""

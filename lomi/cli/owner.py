@@ -1,0 +1,74 @@
+"""`lomi status|down|revoke|take`: look, and reduce authority. Nothing here adds any."""
+
+import click
+import msgspec
+
+from lomi.cli.failing import fail
+
+
+def _show(value: msgspec.Struct, as_json: bool, text: str) -> None:
+    click.echo(msgspec.json.encode(value).decode() if as_json else text)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(as_json: bool) -> None:
+    """Show the broker, its sessions, its limits, and the tools without an adapter."""
+    from lomi.broker.owner import OwnerStatus
+    from lomi.cli.owner_link import ask_broker
+
+    seen = ask_broker("owner.status", {}, OwnerStatus)
+    lines = [f"broker {seen.instance_id}, pid {seen.pid}", f"tools with an adapter: {len(seen.tools_working)}"]
+    if seen.tools_absent:
+        lines.append("no adapter in this build: " + " ".join(seen.tools_absent))
+    lines += [f"note: {line}" for line in seen.limitations]
+    lines += [f"{name}: {used} of {limit}" for name, used, limit in seen.usage]
+    for row in seen.sessions:
+        lines.append(
+            f"session {row.id} {row.label!r} pid {row.pid}: {row.phase}, {row.operations} operations under way"
+        )
+        lines += [f"  lease {held}" for held in row.leases]
+    _show(seen, as_json, "\n".join(lines))
+
+
+@click.command()
+def down() -> None:
+    """Stop the running broker; what runs may settle for five seconds."""
+    from lomi.broker.owner import Done
+    from lomi.cli.owner_link import ask_broker
+
+    ask_broker("owner.down", {}, Done)
+    click.echo("the broker is stopping")
+
+
+@click.command()
+@click.argument("session", required=False)
+@click.option("--all", "everyone", is_flag=True, help="Revoke every session.")
+def revoke(session: str | None, everyone: bool) -> None:
+    """End the authority of SESSION (see `lomi status`), or of everyone."""
+    from lomi.broker.owner import Done
+    from lomi.cli.owner_link import ask_broker
+
+    if everyone == (session is not None):
+        raise click.UsageError("give a session id, or --all")
+    if everyone:
+        done = ask_broker("owner.revoke_all", {}, Done)
+    else:
+        done = ask_broker("owner.revoke", {"name": session}, Done)
+        if not done.count:
+            fail(f"no session {session!r}", "`lomi status` lists them")
+    click.echo(f"revoked {done.count}")
+
+
+@click.command()
+@click.argument("panel")
+@click.option("--give-back", is_flag=True, help="Return control: leases may be claimed again.")
+def take(panel: str, give_back: bool) -> None:
+    """Take PANEL over: its lease ends at once and none is given until you give it back."""
+    from lomi.broker.owner import Done
+    from lomi.cli.owner_link import ask_broker
+
+    done = ask_broker("owner.give_back" if give_back else "owner.take", {"name": panel}, Done)
+    if not done.count:
+        fail(f"no panel {panel!r} with something to control", "list panels with `lomi call lomi_panel_list`")
+    click.echo("given back" if give_back else "taken")

@@ -1,0 +1,118 @@
+"""The prompt of a foreground `lomi up`: shows exactly what is asked, and means no unless a person types yes in time."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from lomi.broker.deciders import Decision, DecisionRequest, Verdict
+from lomi.broker.sessions import Session
+from lomi.contract.scopes import SCOPES
+from lomi.core.grant import Grant
+
+PAIRING_S = 120.0
+
+
+class Terminal(Protocol):
+    """Where a person is asked."""
+
+    def show(self, text: str) -> None:
+        """Print lines."""
+        ...
+
+    async def line(self) -> str:
+        """The next line that the person types."""
+        ...
+
+
+class StandardTerminal:
+    """The terminal that `lomi up` runs in. Lines are read without a thread, so that nothing hangs at the end."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def show(self, text: str) -> None:
+        """Print to stderr, so that stdout stays free for what a script reads."""
+        print(text, file=sys.stderr, flush=True)  # noqa: T201  a prompt prints
+
+    async def line(self) -> str:
+        """One line from standard input; empty at its end."""
+        typed: asyncio.Future[str] = self._loop.create_future()
+
+        def take() -> None:
+            if not typed.done():
+                typed.set_result(sys.stdin.readline())
+
+        self._loop.add_reader(sys.stdin.fileno(), take)
+        try:
+            return (await typed).strip()
+        finally:
+            self._loop.remove_reader(sys.stdin.fileno())
+
+
+def printable(text: str) -> str:
+    """Text from a client or a page on one line, control and bidirectional characters escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+class PromptDecider:
+    """Decides by asking; one question at a time, in order. Implements both `Decider` and `PairingAsker`."""
+
+    def __init__(self, terminal: Terminal, offered: Callable[[], Grant], *, pairing_s: float = PAIRING_S) -> None:
+        self._terminal = terminal
+        self._offered = offered
+        self._pairing_s = pairing_s
+        self._one = asyncio.Lock()
+
+    async def _yes(self, seconds: float) -> bool | None:
+        """True for yes, False for anything else, None when nobody answered in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                return (await self._terminal.line()).lower() in ("y", "yes")
+        except TimeoutError:
+            return None
+
+    async def ask(self, session: Session, scopes: frozenset[str]) -> Grant | None:
+        """Show a pairing request with the exact grant that it would get."""
+        del scopes
+        async with self._one:
+            if session.ended:
+                return None
+            offered = self._offered()
+            self._terminal.show(
+                "\n".join(
+                    (
+                        "",
+                        f"A client asks to pair: {printable(session.label)}",
+                        f"  request      {session.pairing_request_id}",
+                        f"  certificate  sha256 {session.client_sha256}",
+                        f"  process      {session.peer_pid}",
+                        "  it would get",
+                        "    scopes     " + " ".join(s for s in SCOPES if s in offered.scopes),
+                        "    workspaces " + ", ".join(sorted(offered.workspaces)),
+                        "    devices    " + (", ".join(sorted(offered.devices)) or "none"),
+                        "    packages   " + (", ".join(sorted(offered.packages)) or "none"),
+                        "    origins    " + (", ".join(sorted(offered.origins)) or "none"),
+                        f"Approve? [y/N] (no answer within {self._pairing_s:.0f} s is no)",
+                    )
+                )
+            )
+            said = await self._yes(self._pairing_s)
+            self._terminal.show("approved" if said else "declined" if said is False else "expired")
+            return offered if said and not session.ended else None
+
+    async def decide(self, request: DecisionRequest) -> Decision:
+        """Show one plan, whole."""
+        async with self._one:
+            shown = [
+                "",
+                f"{printable(request.session_label)} asks: {printable(request.plan.title)}",
+                *(f"  {printable(line)}" for line in request.plan.lines),
+                f"  plan {request.plan_hash}",
+                f"Allow this once? [y/N] (no answer within {request.expires_s:.0f} s is no)",
+            ]
+            self._terminal.show("\n".join(shown))
+            said = await self._yes(request.expires_s)
+            self._terminal.show("allowed" if said else "declined" if said is False else "expired")
+            verdict: Verdict = "approved" if said else "declined" if said is False else "expired"
+            return Decision(verdict=verdict, plan_hash=request.plan_hash, by="prompt")

@@ -1,0 +1,163 @@
+"""`lomi up`: the broker in the foreground with its prompt, or headless with a policy."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lomi.cli.failing import fail
+
+if TYPE_CHECKING:
+    from lomi.broker.policy import Policy
+    from lomi.host import HostSetting
+
+
+@click.command()
+@click.argument("directory", required=False, type=click.Path(path_type=Path))
+@click.option("--headless", is_flag=True, help="No prompt: every decision comes from --policy.")
+@click.option(
+    "--policy", "policy_file", type=click.Path(path_type=Path), help="The policy file (needed with --headless)."
+)
+@click.option("--project", type=click.Path(path_type=Path), help="The folder to open; the same as DIRECTORY.")
+@click.option("--phone", "phones", multiple=True, metavar="IMAGE", help="Have a phone of this image, such as paper-36.")
+@click.option(
+    "--origin", "origins", multiple=True, metavar="URL", help="Offer this web origin to clients that pair here."
+)
+@click.option(
+    "--package", "packages", multiple=True, metavar="NAME", help="Offer this Android app to clients that pair here."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line when ready.")
+def up(
+    directory: Path | None,
+    headless: bool,
+    policy_file: Path | None,
+    project: Path | None,
+    phones: tuple[str, ...],
+    origins: tuple[str, ...],
+    packages: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Start the broker and open DIRECTORY (default: here)."""
+    from lomi.broker.policy import PolicyError, read_policy
+
+    if directory is not None and project is not None:
+        raise click.UsageError("give DIRECTORY or --project, not both")
+    if headless and policy_file is None:
+        raise click.UsageError("--headless needs --policy FILE; `lomi policy check FILE` explains one")
+    if not headless and policy_file is not None:
+        raise click.UsageError("--policy goes with --headless; in the foreground you decide yourself")
+    folder = (project or directory or Path()).absolute()
+    if not folder.is_dir():
+        fail(f"{folder} is not a folder", "give the folder of your project")
+    policy = None
+    if policy_file is not None:
+        try:
+            policy = read_policy(policy_file.absolute())
+        except PolicyError as error:
+            fail(f"the policy can't be used:\n{error}", "`lomi policy check` lists every fault")
+        for client in policy.client:
+            if client.any_same_user:
+                click.echo(f"any process of this user may pair as {client.label!r}, without a secret", err=True)
+    sys.exit(asyncio.run(_serve(folder, policy, phones, (origins, packages), as_json=as_json)))
+
+
+def _setting(
+    folder: Path,
+    policy: "Policy | None",
+    phones: tuple[str, ...],
+    offered: tuple[tuple[str, ...], tuple[str, ...]],
+    loop: asyncio.AbstractEventLoop,
+) -> "HostSetting":
+    from lomi.broker.deciders import PolicyDecider
+    from lomi.broker.policy import ClientPolicy, DevicePolicy
+    from lomi.cli.prompt import PromptDecider, StandardTerminal
+    from lomi.contract.limits import DESKTOP
+    from lomi.core.grant import EVERY, Grant
+    from lomi.disk.home import state_home
+    from lomi.host import HostSetting
+
+    home = state_home(os.environ)
+    devices = tuple(DevicePolicy(name=f"phone-{number}", image=image) for number, image in enumerate(phones, 1))
+    if policy is not None:
+        return HostSetting(
+            home=home,
+            project=folder,
+            limits=policy.limits,
+            policy=policy,
+            decider=PolicyDecider(),
+            asker=None,
+            devices=policy.device + devices,
+            environment=os.environ,
+        )
+    origins, packages = offered
+    wildcard = ClientPolicy(label="prompt", scopes=(EVERY,), origins=origins, any_same_user=True)
+    scopes = frozenset(s for s in wildcard.expanded_scopes() if origins or not s.startswith("browser."))
+    grant = Grant(
+        scopes=scopes,
+        workspaces=frozenset({EVERY}),
+        devices=frozenset({EVERY}) if devices else frozenset(),
+        packages=frozenset(packages or (EVERY,)) if devices else frozenset(),
+        origins=wildcard.normal_origins(),
+        terminal_profile="bash",
+        decider="prompt",
+    )
+    prompt = PromptDecider(StandardTerminal(loop), lambda: grant)
+    return HostSetting(
+        home=home,
+        project=folder,
+        limits=DESKTOP,
+        policy=None,
+        decider=prompt,
+        asker=prompt,
+        devices=devices,
+        environment=os.environ,
+    )
+
+
+async def _serve(
+    folder: Path,
+    policy: "Policy | None",
+    phones: tuple[str, ...],
+    offered: tuple[tuple[str, ...], tuple[str, ...]],
+    *,
+    as_json: bool,
+) -> int:
+    from lomi.broker.ancestry import hosted_by_lomi
+    from lomi.disk.refusal import DiskRefusedError
+    from lomi.host import open_host
+    from lomi.link.errors import LinkError
+    from lomi.store.failure import StoreLocked, StoreRefused
+
+    if policy is None and hosted_by_lomi(os.environ, Path("/proc")):
+        fail(
+            "this terminal belongs to a broker; an agent may be typing here", "run `lomi up` in a terminal of your own"
+        )
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    setting = _setting(folder, policy, phones, offered, loop)
+    try:
+        async with open_host(setting, stop) as ready:
+            line = {
+                "event": "ready",
+                "instanceId": ready.instance_id,
+                "discoveryFile": str(ready.discovery_file),
+                "discoveryKey": ready.discovery_key,
+            }
+            if as_json:
+                click.echo(json.dumps(line))
+            else:
+                click.echo(f"Lomi is up for {folder} (workspace {ready.workspace_id}). Ctrl-C stops it.")
+            await stop.wait()
+    except StoreLocked as locked:
+        fail(str(locked), "stop it with `lomi down`, or use another LOMI_HOME")
+    except StoreRefused as refused:
+        fail(str(refused), "nothing was changed; see docs/recovery.md")
+    except (DiskRefusedError, LinkError) as refused:
+        fail(f"the home {setting.home} can't be used: {refused}", "choose another with LOMI_HOME")
+    return 0

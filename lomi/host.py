@@ -1,0 +1,200 @@
+"""The composition root: the only module that knows the broker and every adapter."""
+
+import asyncio
+import ctypes
+import os
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lomi.broker.broker import Broker, BrokerSetting, open_broker
+from lomi.broker.deciders import Decider
+from lomi.broker.handlers.workspace import folder_identity
+from lomi.broker.host_gate import this_host
+from lomi.broker.owner import OwnerBackend
+from lomi.broker.pairing import PairingAsker
+from lomi.broker.policy import DevicePolicy, Policy
+from lomi.client.protocol import ProtocolBrokenError
+from lomi.client.service import serve_calls
+from lomi.contract.limits import Limits
+from lomi.core import layout as layouts
+from lomi.core.backend import Backend
+from lomi.core.failpoints import Failpoints
+from lomi.core.ids import device_uuid
+from lomi.core.layout import PanelRecord, ProjectRecord, WorkspaceRecord
+from lomi.core.port import AdapterFactory
+from lomi.disk.root import identity_of
+from lomi.link.connection import Connection
+from lomi.link.limits import LinkLimits
+from lomi.link.server import Endpoint, serve
+from lomi.mcp.wire_session import serve_mcp
+from lomi.store import Store
+from lomi.store.artifacts import ArtifactStore
+
+_PR_SET_CHILD_SUBREAPER = 36
+"""Source: prctl(2)."""
+
+
+class SystemClock:
+    """The machine's clock (the port's `Clock`)."""
+
+    def monotonic(self) -> float:
+        """Seconds that only grow."""
+        return time.monotonic()
+
+    def time(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSetting:
+    """What `lomi up` was asked for. `devices` are ensured; `project` is opened with a workspace `main`."""
+
+    home: Path
+    project: Path
+    limits: Limits
+    policy: Policy | None
+    decider: Decider
+    asker: PairingAsker | None
+    devices: tuple[DevicePolicy, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What a client needs to find this broker."""
+
+    instance_id: str
+    discovery_file: Path
+    discovery_key: str
+    workspace_id: str
+
+
+class BothFaces:
+    """Serves both kinds of connection; a client that breaks its protocol loses its connection and nothing else."""
+
+    async def mcp(self, connection: Connection, backend: Backend) -> None:
+        """Serve an MCP helper."""
+        await serve_mcp(connection, backend)
+
+    async def calls(self, connection: Connection, backend: Backend) -> None:
+        """Serve a client."""
+        try:
+            await serve_calls(connection, backend)
+        except ProtocolBrokenError:
+            return
+
+
+def become_subreaper() -> None:
+    """Adopt the orphans of our children, so that ancestry tells who is inside. Linux only; elsewhere nothing happens."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+async def ensure_project(broker: Broker, path: Path) -> str:
+    """Open `path` as a project with a workspace `main`, unless it is open already; returns the workspace's id."""
+    room = broker.world.layout
+    canonical, device, inode = await asyncio.to_thread(folder_identity, path)
+    for project in room.layout.projects.values():
+        owned = room.layout.workspaces_of(project.id)
+        if (project.device, project.inode) == (device, inode) and owned:
+            return owned[0].id
+    ids = room.counters
+    project = ProjectRecord(ids.id("project"), canonical.name or str(canonical), str(canonical), device, inode)
+    workspace = WorkspaceRecord(ids.id("workspace"), project.id, "main")
+    changed = layouts.open_project(room.layout, project)
+    scratch = PanelRecord(ids.id("panel"), "file", "Scratch")
+    await room.change(layouts.create_workspace(changed, workspace, ids.id("tab"), scratch))
+    return workspace.id
+
+
+async def clear_dead_layout(broker: Broker) -> None:
+    """Close the panels of terminals and pages: their runtimes ended with the broker that had them. Phones keep theirs."""
+    room = broker.world.layout
+    changed = room.layout
+    for record in tuple(changed.panels.values()):
+        if record.resource_kind in ("terminal", "browser"):
+            changed = layouts.close_panel(changed, record.id)
+    await room.change(changed)
+
+
+def adapters_for(setting: HostSetting, store: Store, devices: Mapping[str, DevicePolicy]) -> Sequence[AdapterFactory]:
+    """The adapters of this build, with what each needs of the home."""
+    from lomi.adapters import factories
+
+    return factories(setting.home, setting.environment, devices, store)
+
+
+@asynccontextmanager
+async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[Ready]:
+    """Open store, broker, adapters and socket; everything that was started ends with the context.
+
+    Raises:
+        StoreLocked, StoreRefused: the home can't be opened; nothing in it was changed.
+        DiskRefusedError, LinkError: the home or the socket directory is not ours alone.
+    """
+    become_subreaper()
+    clock, failpoints, instance_id = SystemClock(), Failpoints(setting.environment), str(uuid.uuid4())
+    setting.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    async with Store.open(
+        setting.home, instance_id=instance_id, limits=setting.limits, clock=clock, failpoints=failpoints
+    ) as store:
+        protected = frozenset({identity_of(setting.home)})
+        namespace = store.namespace_uuid
+        devices = {device_uuid(namespace, device.name): device for device in setting.devices}
+        broker_setting = BrokerSetting(
+            instance_id=instance_id,
+            limits=setting.limits,
+            clock=clock,
+            random_bytes=os.urandom,
+            failpoints=failpoints,
+            decider=setting.decider,
+            policy=setting.policy,
+            asker=setting.asker,
+            device_ids=lambda name: device_uuid(namespace, name),
+            host=this_host(),
+            protected=protected,
+            faces=BothFaces(),
+        )
+        artifacts = ArtifactStore(store, failpoints=failpoints)
+        factories = adapters_for(setting, store, devices)
+        async with open_broker(broker_setting, store, artifacts, factories) as broker:
+            await clear_dead_layout(broker)
+            workspace_id = await ensure_project(broker, setting.project)
+            async with _listening(setting, broker, instance_id, stop) as endpoint:
+                yield Ready(
+                    instance_id=instance_id,
+                    discovery_file=endpoint.discovery_path,
+                    discovery_key=endpoint.discovery_key,
+                    workspace_id=workspace_id,
+                )
+                broker.world.closing = True
+
+
+@asynccontextmanager
+async def _listening(
+    setting: HostSetting, broker: Broker, instance_id: str, stop: asyncio.Event
+) -> AsyncIterator[Endpoint]:
+    owner = OwnerBackend(broker, pid=os.getpid(), stop=stop, limitations=lambda: this_host().limitations)
+    limits = LinkLimits(
+        max_connections=setting.limits.connections,
+        max_handshakes=setting.limits.handshakes,
+        handshake_queue_seconds=setting.limits.queue_over_bound_s,
+    )
+    async with serve(
+        setting.home,
+        instance_id,
+        limits=limits,
+        on_connection=broker.connections.with_owner(owner),
+        environment=setting.environment,
+    ) as endpoint:
+        yield endpoint
