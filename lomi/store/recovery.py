@@ -8,6 +8,8 @@ import msgspec
 from lomi.contract.codes import EffectState, ErrorCode, OperationState
 from lomi.contract.model import Failure
 from lomi.core.operations import recovered
+from lomi.store import artifact_rows
+from lomi.store.quota import Holding
 from lomi.store.receipts import move, settle
 
 _UNKNOWN = msgspec.json.encode(Failure(code=ErrorCode.OUTCOME_UNKNOWN))
@@ -23,6 +25,9 @@ class Opening:
     counters: dict[str, int]
     receipts: int
     epochs: int
+    artifacts: list[Holding]
+    artifacts_removed: int
+    artifacts_expired: int
 
 
 def recover(connection: sqlite3.Connection, instance_id: str, now_s: int) -> Opening:
@@ -46,6 +51,7 @@ def recover(connection: sqlite3.Connection, instance_id: str, now_s: int) -> Ope
             result = _UNKNOWN if bare else None
             settle(connection, operation_id=operation_id, state=state, effect=effect, result=result, now_s=now_s)
             unknown.append(operation_id)
+    artifacts_removed, artifacts_expired, artifacts = artifact_rows.recover(connection, now_s)
     return Opening(
         cancelled=tuple(cancelled),
         unknown=tuple(unknown),
@@ -53,6 +59,9 @@ def recover(connection: sqlite3.Connection, instance_id: str, now_s: int) -> Ope
         counters=dict(connection.execute("SELECT name, value FROM counters")),
         receipts=_count(connection, "receipts"),
         epochs=_count(connection, "epochs"),
+        artifacts=artifacts,
+        artifacts_removed=artifacts_removed,
+        artifacts_expired=artifacts_expired,
     )
 
 

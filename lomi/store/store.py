@@ -16,6 +16,7 @@ from lomi.core.failpoints import Failpoints
 from lomi.core.ids import GenerationId
 from lomi.core.port import Clock, Remembered
 from lomi.store import receipts, retention
+from lomi.store.artifacts import ArtifactStore, open_artifacts
 from lomi.store.connection import PAGE
 from lomi.store.counters import Counters
 from lomi.store.database import Database, Shape, open_database
@@ -42,7 +43,16 @@ class Store:
     Writes are committed in the order in which they were queued.
     """
 
-    def __init__(self, database: Database[Opening], directory: Path, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database[Opening],
+        artifacts: ArtifactStore,
+        *,
+        directory: Path,
+        limits: Limits,
+        clock: Clock,
+        files_removed: int,
+    ) -> None:
         opening = database.prepared
         self._database = database
         self._limits = limits
@@ -53,8 +63,13 @@ class Store:
         self._open: set[str] = set()
         self._counters = Counters(opening.counters, database.write)
         self.directory = directory
+        self.artifacts = artifacts
         self.recovered = RecoveryReport(
-            cancelled=opening.cancelled, unknown=opening.unknown, artifacts_removed=0, artifacts_expired=0
+            cancelled=opening.cancelled,
+            unknown=opening.unknown,
+            artifacts_removed=opening.artifacts_removed,
+            artifacts_expired=opening.artifacts_expired,
+            files_removed=files_removed,
         )
 
     @classmethod
@@ -88,7 +103,10 @@ class Store:
                 directory, shape, failpoints=failpoints, prepare=prepare, new_namespace=new_namespace
             )
             async with opened as database:
-                store = cls(database, directory, limits, clock)
+                artifacts, removed = await open_artifacts(
+                    database, directory, limits=limits, clock=clock, failpoints=failpoints
+                )
+                store = cls(database, artifacts, directory=directory, limits=limits, clock=clock, files_removed=removed)
                 try:
                     yield store
                 finally:
@@ -252,6 +270,7 @@ class Store:
             Usage("receipts", self._receipts, self._limits.receipts),
             Usage("epochs", self._epochs, self._limits.epochs),
             Usage("store_bytes", self._database.pages * PAGE, self._limits.store_bytes),
+            *self.artifacts.usage(),
         )
 
     async def reconcile(

@@ -1,0 +1,374 @@
+"""Artifacts: immutable bytes with a hash and a source, kept for a day, bounded in every way.
+
+A row is reserved before the first byte is written and turns ready after the last one is durable, so that a crash at any
+point leaves either a whole artifact or none.
+"""
+
+import asyncio
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from lomi.contract.artifact import AndroidGeometry, Artifact, ArtifactSource, BrowserGeometry, ProjectSource
+from lomi.contract.codes import Details, ErrorCode
+from lomi.contract.limits import Limits
+from lomi.core.artifact_rules import check_geometry, check_use
+from lomi.core.failpoints import Failpoints
+from lomi.core.ids import ArtifactId
+from lomi.core.port import Call, Clock, StoredArtifact
+from lomi.core.refusal import Refusal
+from lomi.disk.refusal import DiskRefusedError
+from lomi.disk.refusal import Reason as DiskReason
+from lomi.disk.transfer import Copied, copy_verified
+from lomi.store import artifact_rows
+from lomi.store.apk import NotAnApk, check_apk
+from lomi.store.blobs import Blobs
+from lomi.store.database import Database
+from lomi.store.failure import StoreRefused, StoreUnavailable
+from lomi.store.place import open_private
+from lomi.store.quota import ArtifactClass, Holding, Quota, QuotaFull
+from lomi.store.recovery import Opening
+from lomi.store.rows import Usage
+
+T = TypeVar("T")
+MediaType = Literal["image/png", "application/vnd.android.package-archive", "application/octet-stream"]
+
+_MEDIA: dict[ArtifactClass, MediaType] = {
+    "image": "image/png",
+    "apk": "application/vnd.android.package-archive",
+    "file": "application/octet-stream",
+}
+_PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_REFUSED_COPY = {
+    DiskReason.TOO_LARGE: (ErrorCode.ARTIFACT_TOO_LARGE, "file_too_large"),
+    DiskReason.LENGTH: (ErrorCode.ARTIFACT_INVALID, "length_mismatch"),
+    DiskReason.HASH: (ErrorCode.ARTIFACT_INVALID, "hash_mismatch"),
+    DiskReason.CHANGED: (ErrorCode.REVISION_CONFLICT, "source_changed"),
+}
+
+
+def _random_id() -> str:
+    return secrets.token_hex(16)
+
+
+class ArtifactStore:
+    """The artifacts of one home; implements the port's `Artifacts`."""
+
+    def __init__(
+        self,
+        database: Database[Opening],
+        blobs: Blobs,
+        quota: Quota,
+        *,
+        limits: Limits,
+        clock: Clock,
+        failpoints: Failpoints,
+        new_id: Callable[[], str] = _random_id,
+    ) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._quota = quota
+        self._limits = limits
+        self._clock = clock
+        self._failpoints = failpoints
+        self._new_id = new_id
+        self._producers = asyncio.Semaphore(limits.producers)
+
+    async def put_image(
+        self, call: Call[Any], png: bytes, source: ArtifactSource, geometry: BrowserGeometry | AndroidGeometry | None
+    ) -> StoredArtifact:
+        """Store a PNG for the calling session.
+
+        Raises:
+            Refusal: ARTIFACT_TOO_LARGE, ARTIFACT_INVALID, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        _check_length(len(png), self._limits.image_each_bytes)
+        size = _png_size(png)
+        if geometry is not None:
+            check_geometry(geometry, size)
+
+        async def fill(artifact_id: str) -> Copied:
+            await _thread(self._blobs.write, artifact_id, png)
+            return Copied(len(png), await _thread(_sha256, png))
+
+        return await self._keep(
+            call, artifact_class="image", length=len(png), source=source, geometry=geometry, fill=fill
+        )
+
+    async def import_file(
+        self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str
+    ) -> StoredArtifact:
+        """Copy an opened project file; the descriptor stays the caller's.
+
+        Raises:
+            Refusal: ARTIFACT_TOO_LARGE, ARTIFACT_INVALID (length, hash, no APK), REVISION_CONFLICT (`source_changed`),
+                RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        apk = source.kind == "android_apk"
+        limit = self._limits.apk_bytes if apk else self._limits.file_bytes
+        _check_length(expected_length, limit)
+
+        async def fill(artifact_id: str) -> Copied:
+            sink = await _thread(self._blobs.begin, artifact_id)
+            try:
+                copied = await copy_verified(
+                    descriptor, sink, expected_length=expected_length, expected_sha256=expected_sha256, limit=limit
+                )
+                await _thread(os.fsync, sink)
+                if apk:
+                    await _thread(check_apk, sink)
+                return copied
+            finally:
+                os.close(sink)
+
+        return await self._keep(
+            call,
+            artifact_class="apk" if apk else "file",
+            length=expected_length,
+            source=source,
+            geometry=None,
+            fill=fill,
+        )
+
+    @contextlib.asynccontextmanager
+    async def open(self, call: Call[Any], artifact_id: str) -> AsyncIterator[StoredArtifact]:
+        """Pin an artifact that this session may use for as long as it is read; it outlives its expiry until then.
+
+        Raises:
+            Refusal: TARGET_NOT_FOUND when it is not this session's, expired, or its source is out of sight;
+                SCOPE_DENIED without the scope of its source; ARTIFACT_INVALID (`artifact_corrupt`) when bytes are gone.
+        """
+        holding = self._quota.get(artifact_id)
+        if (
+            holding is None
+            or holding.reserved
+            or holding.session_id != call.session_id
+            or holding.expires_s <= self._clock.time()
+        ):
+            raise Refusal(ErrorCode.TARGET_NOT_FOUND)
+        holding.pins += 1
+        try:
+            wire = await self._database.read(partial(artifact_rows.wire, artifact_id=artifact_id))
+            if wire is None:
+                raise Refusal(ErrorCode.TARGET_NOT_FOUND)
+            artifact = msgspec.json.decode(wire, type=Artifact)
+            check_use(artifact.source, call.grant)
+            stored = self._stored(holding, artifact)
+            if await asyncio.to_thread(_length, stored) != stored.byte_length:
+                raise Refusal(ErrorCode.ARTIFACT_INVALID, "artifact_corrupt")
+            yield stored
+        finally:
+            holding.pins -= 1
+
+    async def content(self, stored: StoredArtifact) -> bytes:
+        """The bytes of an opened artifact, proven by their hash; for pictures and files, not for whole APKs.
+
+        Raises:
+            Refusal: ARTIFACT_INVALID (`artifact_corrupt`) when they are not what was stored.
+        """
+        content = await asyncio.to_thread(_read, stored)
+        if content is None:
+            raise Refusal(ErrorCode.ARTIFACT_INVALID, "artifact_corrupt")
+        return content
+
+    def usage(self) -> tuple[Usage, ...]:
+        """How full the artifacts are; from memory."""
+        return (
+            Usage("artifacts", self._quota.used("count"), self._limits.artifacts),
+            Usage("artifact_bytes", self._quota.used("bytes"), self._limits.artifact_bytes),
+            Usage("image_bytes", self._quota.used("image"), self._limits.image_bytes),
+        )
+
+    async def _keep(
+        self,
+        call: Call[Any],
+        *,
+        artifact_class: ArtifactClass,
+        length: int,
+        source: ArtifactSource,
+        geometry: BrowserGeometry | AndroidGeometry | None,
+        fill: Callable[[str], Awaitable[Copied]],
+    ) -> StoredArtifact:
+        async with self._producers:
+            now_s = int(self._clock.time())
+            holding = Holding(
+                id=self._new_id(),
+                artifact_class=artifact_class,
+                session_id=call.session_id,
+                project_id=_project_of(call),
+                byte_length=length,
+                expires_s=now_s + self._limits.retention_s,
+            )
+            try:
+                await self._reserve(holding, source.workspace_id, now_s)
+                self._failpoints.reach("artifact_reserved")
+                copied = await fill(holding.id)
+                self._failpoints.reach("artifact_staged")
+                artifact = Artifact(
+                    id=holding.id,
+                    media_type=_MEDIA[artifact_class],
+                    byte_length=copied.length,
+                    sha256=copied.sha256,
+                    created_at_seconds=now_s,
+                    expires_at_seconds=holding.expires_s,
+                    source=source,
+                    image=geometry,
+                )
+                await self._publish(holding, artifact)
+            except BaseException as error:
+                await self._abandon(holding)
+                if (refusal := _refusal_of(error)) is not None:
+                    raise refusal from error
+                raise
+            holding.reserved = False
+            return self._stored(holding, artifact)
+
+    async def _reserve(self, holding: Holding, workspace_id: str, now_s: int) -> None:
+        try:
+            leaving = self._quota.make_room(holding, now_s)
+        except QuotaFull as full:
+            details = Details(limit=full.limit, need=full.need)
+            raise Refusal(ErrorCode.RESOURCE_EXHAUSTED, "quota_full", details=details) from full
+        for gone in leaving:
+            self._quota.remove(gone)
+        self._quota.add(holding)
+        ids = [gone.id for gone in leaving]
+        reserved = self._database.write(
+            partial(artifact_rows.reserve, holding=holding, workspace_id=workspace_id, now_s=now_s, leaving=ids)
+        )
+        # Told by the row, not by who waits for it: a caller that gives up must not bring removed artifacts back.
+        reserved.add_done_callback(partial(self._restore, leaving))
+        await asyncio.shield(reserved)
+        if ids:
+            await _thread(self._blobs.remove, *ids)
+
+    def _restore(self, leaving: Sequence[Holding], done: "asyncio.Future[None]") -> None:
+        if done.exception() is not None:
+            for holding in leaving:
+                self._quota.add(holding)
+
+    async def _publish(self, holding: Holding, artifact: Artifact) -> None:
+        await _thread(self._blobs.make_ready, holding.id)
+        work = partial(
+            artifact_rows.make_ready,
+            artifact_id=holding.id,
+            byte_length=artifact.byte_length,
+            sha256=artifact.sha256,
+            wire=msgspec.json.encode(artifact),
+        )
+        await asyncio.shield(self._database.write(work, single=True))
+        self._failpoints.reach("artifact_ready")
+        await _thread(self._blobs.publish, holding.id, holding.artifact_class)
+        self._failpoints.reach("artifact_final")
+
+    async def _abandon(self, holding: Holding) -> None:
+        self._quota.remove(holding)
+        # Whatever of this fails or is cut short, the next opening removes a row that never turned ready and its files.
+        self._database.write(partial(artifact_rows.delete, artifact_ids=[holding.id]), single=True)
+        with contextlib.suppress(OSError):
+            await _thread(self._blobs.remove, holding.id)
+
+    def _stored(self, holding: Holding, artifact: Artifact) -> StoredArtifact:
+        return StoredArtifact(
+            id=ArtifactId(holding.id),
+            wire=artifact,
+            path=self._blobs.final(holding.id, holding.artifact_class),
+            byte_length=artifact.byte_length,
+            sha256=artifact.sha256,
+        )
+
+
+async def open_artifacts(
+    database: Database[Opening], directory: Path, *, limits: Limits, clock: Clock, failpoints: Failpoints
+) -> tuple[ArtifactStore, int]:
+    """Bring files in line with the rows that the opening left; returns the store and how many files were removed.
+
+    Raises:
+        StoreRefused: the directory is not private.
+    """
+    holdings = database.prepared.artifacts
+    blobs = await asyncio.to_thread(Blobs, directory)
+    kept = {holding.id: holding.artifact_class for holding in holdings}
+    removed, lost = await asyncio.to_thread(blobs.recover, kept)
+    if lost:
+        await database.write(partial(artifact_rows.delete, artifact_ids=lost), single=True)
+    gone = frozenset(lost)
+    quota = Quota(limits, (holding for holding in holdings if holding.id not in gone))
+    return ArtifactStore(database, blobs, quota, limits=limits, clock=clock, failpoints=failpoints), removed
+
+
+async def _thread(work: Callable[..., T], *arguments: Any) -> T:
+    """Run `work` in a thread and leave, even when cancelled, only when it is done: nobody writes any more then."""
+    running = asyncio.get_running_loop().run_in_executor(None, partial(work, *arguments))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running})
+        raise
+
+
+def _project_of(call: Call[Any]) -> str:
+    if call.project is not None:
+        return call.project.id
+    return "" if call.workspace is None else call.workspace.project_id
+
+
+def _check_length(length: int, limit: int) -> None:
+    if length > limit:
+        raise Refusal(ErrorCode.ARTIFACT_TOO_LARGE, "file_too_large", details=Details(limit=limit, need=length))
+
+
+def _png_size(png: bytes) -> tuple[int, int]:
+    if not png.startswith(_PNG) or len(png) < len(_PNG) + 8:
+        raise Refusal(ErrorCode.ARTIFACT_INVALID)
+    width, height = struct.unpack_from(">2I", png, len(_PNG))
+    return width, height
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _length(stored: StoredArtifact) -> int:
+    """The length of a published file, -1 when it is gone or no longer ours alone."""
+    try:
+        descriptor = open_private(stored.path, os.O_RDONLY)
+    except (OSError, StoreRefused):
+        return -1
+    try:
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def _read(stored: StoredArtifact) -> bytes | None:
+    try:
+        descriptor = open_private(stored.path, os.O_RDONLY)
+    except (OSError, StoreRefused):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(stored.byte_length + 1)
+    return content if _sha256(content) == stored.sha256 else None
+
+
+def _refusal_of(error: BaseException) -> Refusal | None:
+    """What the caller is told of a failure on the way; None for what is not ours to translate."""
+    if isinstance(error, DiskRefusedError) and error.reason in _REFUSED_COPY:
+        return Refusal(*_REFUSED_COPY[error.reason])
+    if isinstance(error, NotAnApk):
+        return Refusal(ErrorCode.ARTIFACT_INVALID, "not_an_apk")
+    if isinstance(error, StoreUnavailable):
+        return Refusal(ErrorCode.STORAGE_UNAVAILABLE, error.reason)
+    if isinstance(error, OSError):
+        return Refusal(ErrorCode.STORAGE_UNAVAILABLE, "disk_full" if error.errno in _NO_ROOM else "store_failed")
+    return None

@@ -1,0 +1,94 @@
+"""The files of artifacts: `<id>.stage` while written, `<id>.ready` once durable, `<id>` plus its ending when published.
+
+All functions block; call them through `asyncio.to_thread`.
+"""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from lomi.store.place import private_place
+
+DIRECTORY = "artifacts"
+ENDINGS = {"image": ".png", "apk": ".apk", "file": ".bin"}
+"""The ending of a published file, by class."""
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Blobs:
+    """One private directory of artifact files."""
+
+    def __init__(self, parent: Path) -> None:
+        """Make or check the directory.
+
+        Raises:
+            StoreRefused: it is not private.
+        """
+        self.path = private_place(parent / DIRECTORY)
+
+    def begin(self, artifact_id: str) -> int:
+        """Create the stage file and return its descriptor, which the caller closes."""
+        return os.open(self.path / f"{artifact_id}.stage", _NEW, 0o600)
+
+    def write(self, artifact_id: str, content: bytes) -> None:
+        """Create the stage file whole and durable."""
+        descriptor = self.begin(artifact_id)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def make_ready(self, artifact_id: str) -> None:
+        """The staged bytes are durable under the name that a ready row promises."""
+        (self.path / f"{artifact_id}.stage").rename(self.path / f"{artifact_id}.ready")
+        self._sync()
+
+    def publish(self, artifact_id: str, artifact_class: str) -> None:
+        """Give a ready file its final name."""
+        (self.path / f"{artifact_id}.ready").rename(self.final(artifact_id, artifact_class))
+        self._sync()
+
+    def final(self, artifact_id: str, artifact_class: str) -> Path:
+        """Where a published file is."""
+        return self.path / f"{artifact_id}{ENDINGS[artifact_class]}"
+
+    def remove(self, *artifact_ids: str) -> None:
+        """Remove every file of these artifacts; what is absent is removed already."""
+        for artifact_id in artifact_ids:
+            for ending in (".stage", ".ready", *ENDINGS.values()):
+                with contextlib.suppress(FileNotFoundError):
+                    (self.path / f"{artifact_id}{ending}").unlink()
+
+    def recover(self, kept: Mapping[str, str]) -> tuple[int, list[str]]:
+        """Bring the files in line with the rows that remain, id to class.
+
+        Finishes publications that were cut short and removes files without a row. Returns how many files were removed,
+        and the ids whose bytes are gone.
+        """
+        present = {entry.name for entry in self.path.iterdir()}
+        lost = []
+        wanted = set()
+        for artifact_id, artifact_class in kept.items():
+            final = self.final(artifact_id, artifact_class)
+            wanted.add(final.name)
+            if final.name in present:
+                continue
+            if f"{artifact_id}.ready" in present:
+                self.publish(artifact_id, artifact_class)
+            else:
+                lost.append(artifact_id)
+        removed = [entry for entry in self.path.iterdir() if entry.name not in wanted]
+        for entry in removed:
+            entry.unlink()
+        return len(removed), lost
+
+    def _sync(self) -> None:
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
