@@ -53,7 +53,7 @@ Key = Annotated[
 _PART = r"[A-Za-z_][A-Za-z0-9_$]*"
 PackageName = Annotated[str, text(255, pattern=r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)+", shown=False)]
 Activity = Annotated[str, text(512, pattern=rf"\.?{_PART}(?:\.{_PART})*", shown=False)]
-Pixel = Annotated[int, number(0, 32_767)]
+Pixel = Annotated[int, number(0, 32_767, shown=False)]
 
 
 class DeviceReadInput(PanelInput, frozen=True, kw_only=True):

@@ -146,7 +146,7 @@ def _import_rule(given: ArtifactImportInput) -> None:
         if given.expected_byte_length < 4:
             raise OutOfBounds("/expectedByteLength", "out_of_range", limit=4)
         if not given.relative_path.endswith(".apk"):
-            raise OutOfBounds("/relativePath", "not_an_apk")
+            raise OutOfBounds("/relativePath", "not_an_apk", code=ErrorCode.ARTIFACT_INVALID)
     elif given.expected_byte_length > 4_194_304:
         raise OutOfBounds("/expectedByteLength", "out_of_range", limit=4_194_304)
 

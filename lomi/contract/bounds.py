@@ -6,6 +6,7 @@ checked here.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -27,6 +28,13 @@ class OutOfBounds(Exception):  # noqa: N818  named for what is wrong with the va
         self.reason = reason
         self.code = code
         self.limit = limit
+
+
+class InvalidParams(Exception):  # noqa: N818  an answer of the protocol, not a fault
+    """Raised for unknown fields, wrong types and malformed JSON: JSON-RPC invalid params.
+
+    The message is one line and safe to show.
+    """
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,9 +62,10 @@ def _meta(bound: Bound, **shown: float | None) -> Meta:
     return Meta(extra_json_schema=schema or None, extra={"bound": bound})
 
 
-def number(least: float, most: float) -> Meta:
-    """A number from `least` to `most`, both included."""
-    return _meta(Bound(least=least, most=most), minimum=least, maximum=most)
+def number(least: float, most: float, *, shown: bool = True) -> Meta:
+    """A number from `least` to `most`, both included. `shown=False` keeps them out of the schema."""
+    bound = Bound(least=least, most=most)
+    return _meta(bound, minimum=least, maximum=most) if shown else _meta(bound)
 
 
 def text(
@@ -131,74 +140,75 @@ def page_cursor(longest: int) -> Meta:
 
 Cursor = Annotated[str, page_cursor(128)]
 
-_Check = Callable[[Any, str], None]
+_Problem = tuple[str, int | None]
+"""What is wrong with a value: the reason, and the limit that it is over."""
+_Check = Callable[[Any], _Problem | None]
 
 
-def _range_check(bound: Bound) -> _Check:
-    least, most, code = bound.least, bound.most, bound.code
-
-    def check(value: Any, field: str) -> None:
-        # `not >=` and not `<`, so that a NaN is refused too.
-        if least is not None and not value >= least:
-            raise OutOfBounds(field, "out_of_range", code=code, limit=int(least))
-        if most is not None and not value <= most:
-            raise OutOfBounds(field, "out_of_range", code=code, limit=int(most))
-
-    return check
+def _out_of_range(bound: Bound, value: float) -> _Problem | None:
+    # `not >=` and not `<`, so that a NaN is refused too.
+    if bound.least is not None and not value >= bound.least:
+        return "out_of_range", int(bound.least)
+    if bound.most is not None and not value <= bound.most:
+        return "out_of_range", int(bound.most)
+    return None
 
 
-def _length_check(bound: Bound) -> _Check:
-    longest, shortest, code = bound.longest, bound.shortest, bound.code
-
-    def check(value: Any, field: str) -> None:
-        if longest is not None and len(value) > longest:
-            raise OutOfBounds(field, "too_long", code=code, limit=longest)
-        if shortest is not None and len(value) < shortest:
-            raise OutOfBounds(field, "malformed", code=code, limit=shortest)
+def _number_check(bound: Bound) -> _Check:
+    def check(value: Any) -> _Problem | None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return None
+        return _out_of_range(bound, value)
 
     return check
 
 
-def _check_path(value: str, field: str, most: int) -> None:
+def _bad_path(value: str, most: int) -> bool:
     parts = value.split("/") if value else []
-    if len(parts) > most or "\\" in value or "\0" in value or any(part in ("", ".", "..") for part in parts):
-        raise OutOfBounds(field, "path_refused", code=ErrorCode.SCOPE_DENIED)
+    return len(parts) > most or "\\" in value or "\0" in value or any(part in ("", ".", "..") for part in parts)
 
 
-def _text_check(bound: Bound) -> _Check:
-    length = _length_check(bound)
-    most_bytes, code, components = bound.most_bytes, bound.code, bound.components
+def _bad_size(bound: Bound, size: int) -> _Problem | None:
+    if bound.longest is not None and size > bound.longest:
+        return "too_long", bound.longest
+    if bound.shortest is not None and size < bound.shortest:
+        return "malformed", bound.shortest
+    return None
+
+
+def _sized_check(bound: Bound) -> _Check:
+    """The check of a text or of an array: one comparison and one match where all is well, the rest only where not."""
+    shortest, longest = bound.shortest or 0, bound.longest if bound.longest is not None else sys.maxsize
     matches = re.compile(bound.pattern, re.DOTALL).fullmatch if bound.pattern is not None else None
-    in_range = _range_check(bound) if bound.decimal else None
+    plain = not bound.decimal and bound.components is None
 
-    def check(value: Any, field: str) -> None:
-        length(value, field)
-        if most_bytes is not None and len(value) * 4 > most_bytes and len(value.encode()) > most_bytes:
-            raise OutOfBounds(field, "too_long", code=code, limit=most_bytes)
+    def check(value: Any) -> _Problem | None:
+        if not isinstance(value, (str, tuple)):
+            return None
+        if not shortest <= len(value) <= longest:
+            return _bad_size(bound, len(value))
+        if isinstance(value, tuple):
+            return None
+        if bound.most_bytes is not None and len(value) * 4 > bound.most_bytes < len(value.encode()):
+            return "too_long", bound.most_bytes
         if matches is not None and matches(value) is None:
-            raise OutOfBounds(field, "malformed", code=code)
-        if in_range is not None:
-            in_range(int(value), field)
-        if components is not None:
-            _check_path(value, field, components)
+            return "malformed", None
+        return None if plain else further(value)
+
+    def further(value: str) -> _Problem | None:
+        if bound.decimal:
+            return _out_of_range(bound, int(value))
+        if bound.components is not None and _bad_path(value, bound.components):
+            return "path_refused", None
+        return None
 
     return check
 
 
 def _check_of(bound: Bound) -> _Check:
-    """The check of a bound, by the kind of value it meets: a field may be a union (number, text, null)."""
-    of_number, of_text, of_items = _range_check(bound), _text_check(bound), _length_check(bound)
-
-    def check(value: Any, field: str) -> None:
-        if isinstance(value, str):
-            of_text(value, field)
-        elif isinstance(value, (int, float)):
-            if not isinstance(value, bool):
-                of_number(value, field)
-        elif isinstance(value, tuple):
-            of_items(value, field)
-
-    return check
+    if (bound.least is not None or bound.most is not None) and not bound.decimal:
+        return _number_check(bound)
+    return _sized_check(bound)
 
 
 def _bounds_in(annotation: Any) -> Iterator[Bound]:
@@ -247,31 +257,46 @@ def declared_bounds(kind: type[msgspec.Struct]) -> tuple[FieldBounds, ...]:
     )
 
 
+_CodedCheck = tuple[_Check, ErrorCode | None]
+
+
 class _FieldPlan(NamedTuple):
     name: str
     pointer: str
-    checks: tuple[_Check, ...]
-    item_checks: tuple[_Check, ...]
+    checks: tuple[_CodedCheck, ...]
+    item_checks: tuple[_CodedCheck, ...]
     nested: bool
 
 
 _plans: dict[type, tuple[_FieldPlan, ...]] = {}
 
 
+def _coded(bounds: tuple[Bound, ...]) -> tuple[_CodedCheck, ...]:
+    return tuple((_check_of(bound), bound.code) for bound in bounds)
+
+
 def _plan(kind: type[msgspec.Struct]) -> tuple[_FieldPlan, ...]:
     plan = tuple(
-        _FieldPlan(
-            field.name,
-            f"/{field.wire}",
-            tuple(_check_of(bound) for bound in field.own),
-            tuple(_check_of(bound) for bound in field.of_items),
-            field.nested,
-        )
+        _FieldPlan(field.name, f"/{field.wire}", _coded(field.own), _coded(field.of_items), field.nested)
         for field in declared_bounds(kind)
         if field.own or field.of_items or field.nested
     )
     _plans[kind] = plan
     return plan
+
+
+def _refusal(field: str, problem: _Problem, code: ErrorCode | None) -> OutOfBounds:
+    reason, limit = problem
+    return OutOfBounds(field, reason, code=ErrorCode.SCOPE_DENIED if reason == "path_refused" else code, limit=limit)
+
+
+def _check_items(items_: tuple[Any, ...], plan: _FieldPlan, field: str) -> None:
+    for index, item in enumerate(items_):
+        for check, code in plan.item_checks:
+            if (problem := check(item)) is not None:
+                raise _refusal(f"{field}/{index}", problem, code)
+        if plan.nested and isinstance(item, msgspec.Struct):
+            check_bounds(item, f"{field}/{index}")
 
 
 def check_bounds(value: msgspec.Struct, pointer: str = "") -> None:
@@ -280,19 +305,15 @@ def check_bounds(value: msgspec.Struct, pointer: str = "") -> None:
     Raises:
         OutOfBounds: the first field, in declaration order, that is outside its bounds.
     """
-    plan = _plans.get(type(value))
-    for name, wire, checks, item_checks, nested in _plan(type(value)) if plan is None else plan:
-        current = getattr(value, name)
+    known = _plans.get(type(value))
+    for plan in _plan(type(value)) if known is None else known:
+        current = getattr(value, plan.name)
         if current is None:
             continue
-        field = pointer + wire
-        for check in checks:
-            check(current, field)
+        for check, code in plan.checks:
+            if (problem := check(current)) is not None:
+                raise _refusal(pointer + plan.pointer, problem, code)
         if isinstance(current, tuple):
-            for index, item in enumerate(current):
-                for check in item_checks:
-                    check(item, f"{field}/{index}")
-                if nested and isinstance(item, msgspec.Struct):
-                    check_bounds(item, f"{field}/{index}")
-        elif nested and isinstance(current, msgspec.Struct):
-            check_bounds(current, field)
+            _check_items(current, plan, pointer + plan.pointer)
+        elif plan.nested and isinstance(current, msgspec.Struct):
+            check_bounds(current, pointer + plan.pointer)

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from lomi.contract.bounds import Epoch, Id, OutOfBounds, text
+from lomi.contract.codes import Reason
 from lomi.contract.definition import define
 from lomi.contract.model import Input, LongWaitMs, Receipt, WaitMs
 
@@ -61,4 +62,4 @@ TOOLS = (
         more_scopes_text=("the scopes and targets of the stored result",),
     ),
 )
-REASONS = ()
+REASONS: tuple[Reason, ...] = ()

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from lomi.contract.bounds import Decimal, Id, OutOfBounds, Uuid, items
+from lomi.contract.codes import Reason
 from lomi.contract.definition import define
 from lomi.contract.model import Data, Model, PagedInput, PanelKeyed, PanelRevised, Result, RevisedInput
 
@@ -255,4 +256,4 @@ TOOLS = (
         queue="layout",
     ),
 )
-REASONS = ()
+REASONS: tuple[Reason, ...] = ()

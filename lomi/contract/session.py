@@ -1,6 +1,7 @@
 """Session tools: status, diagnostics, connect, events."""
 
 from lomi.contract.bounds import Id
+from lomi.contract.codes import Reason
 from lomi.contract.definition import define
 from lomi.contract.model import Connection, Data, Input, LongWaitMs, Model, PagedInput
 
@@ -135,4 +136,4 @@ TOOLS = (
         scopes=("workspace.read",),
     ),
 )
-REASONS = ()
+REASONS: tuple[Reason, ...] = ()
