@@ -21,6 +21,7 @@ from lomi.client.protocol import (
 )
 from lomi.contract.model import Input
 from lomi.core.backend import ToolReply
+from lomi.core.json_text import DuplicateKeyError, MalformedJsonError, read_object
 from lomi.core.port import Picture
 from lomi.link.client import connect as connect_link
 from lomi.link.connection import Wire
@@ -93,11 +94,12 @@ class Client:
 
         Raises:
             ConnectionLostError: the connection ended first.
-            InvalidArgumentsError: unknown tool, unknown field or wrong type.
+            InvalidArgumentsError: not JSON, unknown tool, unknown field or wrong type.
             BrokerFaultError: the broker failed.
         """
         if self._ended:
             raise ConnectionLostError
+        _check(arguments)
         request_id = f"r{next(self._numbers)}"
         answer: asyncio.Future[ToolReply] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = answer
@@ -146,6 +148,14 @@ class Client:
             self._wire.send_nowait(encode_cancel(request_id))
         except ChannelClosedError:
             return
+
+
+def _check(arguments: bytes) -> None:
+    """Text that is not JSON would break the frame that carries it, and with it the connection."""
+    try:
+        read_object(arguments)
+    except (MalformedJsonError, DuplicateKeyError) as error:
+        raise InvalidArgumentsError(f"arguments: {error}") from error
 
 
 def _settle(answer: asyncio.Future[ToolReply], response: CallResponse, pictures: tuple[Picture, ...]) -> None:
