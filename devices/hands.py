@@ -8,8 +8,9 @@ from devices import keys, text
 from devices.actor.actor import DeviceActor
 from devices.adb.shell import Answer, ShellLane
 from devices.eyes import Eyes, Target
-from devices.faults import InputFailed, TargetRefused, TextRefused
+from devices.faults import DeviceFault, InputFailed, TargetRefused, TextRefused
 from devices.geometry import Screen
+from devices.spec import Running
 
 Effect = AbstractAsyncContextManager[None]
 _MARGIN_S = 20.0
@@ -50,6 +51,7 @@ class Hands:
         self._eyes = eyes
         self._finger: Target | None = None
         self._modifiers: list[str] = []
+        self._paste_known: tuple[str, bool] | None = None
 
     async def tap(
         self,
@@ -183,12 +185,41 @@ class Hands:
         """
         if len(words.encode()) > text.MAX_BYTES:
             raise TextRefused("text_too_long", f"more than {text.MAX_BYTES} bytes")
-        path = text.path_for(words, can_paste=False)
+        if "\0" in words:
+            raise TextRefused("text_needs_ime", "NUL cannot be typed")
+        running, lanes = self._actor.usable(generation)
+        path = text.path_for(words, can_paste=not text.is_plain(words) and await self._can_paste(running, lanes.look))
         if path is None:
             raise TextRefused("text_needs_ime", "this text cannot be typed exactly on this device")
-        if words:
-            await self._send(text.keys_line(words), generation, effect, extra_s=len(words) / 100)
-        return Typed(path, None)
+        line = text.keys_line(words) if path == "keys" else await text.paste_line(lanes.look, words)
+        if not words:
+            return Typed(path, confirmed=True)
+        await self._send(line, generation, effect, extra_s=len(words) / 100)
+        return Typed(path, await self._read_back(words, path, generation))
+
+    async def _can_paste(self, running: Running, lane: ShellLane) -> bool:
+        if self._paste_known is None or self._paste_known[0] != running.boot_id:
+            self._paste_known = (running.boot_id, await text.has_clipboard(lane))
+        return self._paste_known[1]
+
+    async def _read_back(self, words: str, path: text.Path, generation: str | None) -> bool | None:
+        """Whether the focused field now holds the words; None when no field can be read.
+
+        Raises:
+            TextRefused: text_not_confirmed when a readable field holds something else, or a paste cannot be read back.
+        """
+        try:
+            seen = await self._eyes.snapshot(generation=generation)
+        except DeviceFault:
+            return None
+        field = seen.tree.focused_editable
+        if field is None or field.password:
+            if path == "paste" and field is None:
+                raise TextRefused("text_not_confirmed", "no field has the focus after the paste", effect="unknown")
+            return None
+        if words not in field.text:
+            raise TextRefused("text_not_confirmed", "the field holds something else", effect="partial")
+        return True
 
     async def _point(self, at: At, generation: str | None) -> Target:
         if isinstance(at, RefAt):

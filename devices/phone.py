@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 
 from devices.actor.actor import DeviceActor
 from devices.actor.life import Host, Phase
+from devices.adb.shell import Answer, run_once
 from devices.eyes import Eyes
 from devices.faults import DeviceFault, StopUnconfirmed
 from devices.hands import Hands
@@ -22,6 +23,7 @@ class Phone:
 
     def __init__(self, actor: DeviceActor, host: Host) -> None:
         self._actor = actor
+        self._host = host
         self.eyes = Eyes(actor, host)
         self.hands = Hands(actor, self.eyes)
         self.packages = Packages(actor, host)
@@ -69,6 +71,15 @@ class Phone:
     async def stop(self, *, effect: AbstractAsyncContextManager[None] | None = None) -> None:
         """Stop and observe it gone; see `DeviceActor.stop`."""
         await self._actor.stop(effect=effect)
+
+    async def shell(self, line: str, *, within: float = 20.0) -> Answer:
+        """Run one shell line on a connection of its own: for tests, scenarios and diagnosis, never for a client.
+
+        Raises:
+            NotRunning, ChannelLost: the device cannot be asked.
+        """
+        running, _ = self._actor.usable(None)
+        return await run_once(self._host.server.client, running.identity.ports.serial, line, within=within)
 
     async def stop_quietly(self) -> None:
         """Stop at closing time: what cannot be confirmed stays recorded and is left to the next sweep."""

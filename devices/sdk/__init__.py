@@ -1,0 +1,1 @@
+"""Setting up a private Android SDK: catalogue, plan, licences, verified download, journalled install, AVDs."""
