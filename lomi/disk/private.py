@@ -18,6 +18,7 @@ from lomi.disk.walk import absolute_names, open_directory, refusal
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS_WRITE = 0o022
+_ATTEMPTS = 20
 _UNNAMED: int = getattr(os, "O_TMPFILE", 0)
 _NO_UNNAMED = {errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT}
 
@@ -95,6 +96,17 @@ def read_published(path: Path, limit: int, *, mode: int = 0o600) -> tuple[bytes,
     """Read a private file as `read_private` does, and say which file it was."""
     if not absolute_names(path):
         raise DiskRefusedError(Reason.NOT_REGULAR)
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(_ReplacedError):
+            return _read_once(path, limit, mode)
+    raise DiskRefusedError(Reason.CHANGED)
+
+
+class _ReplacedError(Exception):
+    """Raised when the file lost its name to a newer one between opening and looking."""
+
+
+def _read_once(path: Path, limit: int, mode: int) -> tuple[bytes, Published]:
     directory = open_directory(path.parent)
     try:
         descriptor = _open_regular(directory, path.name)
@@ -235,6 +247,8 @@ def _open_regular(directory: int, name: str) -> int:
 def _check_private(status: os.stat_result, mode: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise DiskRefusedError(Reason.NOT_REGULAR)
+    if status.st_nlink == 0:
+        raise _ReplacedError
     if status.st_nlink != 1:
         raise DiskRefusedError(Reason.HARD_LINK)
     if status.st_uid != os.getuid():

@@ -18,6 +18,7 @@ from lomi.disk.walk import Identity, absolute_names, descend, open_directory, re
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # NONBLOCK: a FIFO swapped in at the last moment does not hang us. NOCTTY: a terminal does not become ours.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_ATTEMPTS = 20
 
 Protected = Collection[Identity]
 
@@ -174,6 +175,16 @@ class PinnedRoot:
             os.close(here)
 
     def _open_regular(self, parent: int, name: str, access: int) -> int:
+        """Open a file; one that is being saved by renaming changes under us, so a change is looked at again."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._open_once(parent, name, access)
+            except DiskRefusedError as error:
+                if error.reason is not Reason.CHANGED:
+                    raise
+        return self._open_once(parent, name, access)
+
+    def _open_once(self, parent: int, name: str, access: int) -> int:
         try:
             # Looked at before it is opened: opening a device can have effects of its own.
             before = os.lstat(name, dir_fd=parent)
@@ -191,9 +202,9 @@ class PinnedRoot:
         return descriptor
 
     def _check_opened(self, status: os.stat_result, before: os.stat_result) -> None:
-        self._check_file(status)
-        if Identity.of(status) != Identity.of(before):
+        if status.st_nlink == 0 or Identity.of(status) != Identity.of(before):
             raise DiskRefusedError(Reason.CHANGED)
+        self._check_file(status)
 
     def _check_file(self, status: os.stat_result) -> None:
         if stat.S_ISLNK(status.st_mode):

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from lomi.link import discovery
 from lomi.link.certificate import HELPER_NAME, Certificate, broker_name, fingerprint, issue
@@ -55,18 +56,20 @@ async def connect(
         DiscoveryRefusedError: the file is not to be trusted.
         EnrolmentRefusedError: one side did not accept the other.
     """
+    hello = _Introduction(label, token, purpose, dict(options or {}))
     descriptor = await asyncio.to_thread(discovery.read, discovery_path, public_key_hex)
-    async with connect_endpoint(
-        Path(descriptor.endpoint),
-        descriptor.instance_id,
-        descriptor.broker_sha256,
-        label=label,
-        token=token,
-        purpose=purpose,
-        options=options,
-        limits=limits,
-    ) as connection:
+    try:
+        connection = await _open(descriptor, hello, limits)
+    except BrokerAbsentError:
+        # The broker may just be moving to another socket; what it published since then decides.
+        moved = await asyncio.to_thread(discovery.read, discovery_path, public_key_hex)
+        if moved == descriptor:
+            raise
+        connection = await _open(moved, hello, limits)
+    try:
         yield connection
+    finally:
+        await connection.close()
 
 
 @asynccontextmanager
@@ -82,23 +85,35 @@ async def connect_endpoint(
     limits: LinkLimits = DESKTOP,
 ) -> AsyncIterator[BrokerConnection]:
     """Connect to a broker whose socket, instance and pin are known; see `connect`."""
-    if not is_label(label):
+    descriptor = discovery.Descriptor(instance_id, str(endpoint), broker_sha256)
+    connection = await _open(descriptor, _Introduction(label, token, purpose, dict(options or {})), limits)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+class _Introduction(NamedTuple):
+    """What we say of ourselves."""
+
+    label: str
+    token: str | None
+    purpose: str
+    options: Mapping[str, str]
+
+
+async def _open(descriptor: discovery.Descriptor, introduction: _Introduction, limits: LinkLimits) -> BrokerConnection:
+    if not is_label(introduction.label):
         raise EnrolmentRefusedError("label_invalid")
     loop = asyncio.get_running_loop()
     try:
-        _transport, channel = await loop.create_unix_connection(lambda: Channel(limits), str(endpoint))
+        _transport, channel = await loop.create_unix_connection(lambda: Channel(limits), descriptor.endpoint)
     except OSError as error:
         raise BrokerAbsentError("socket_absent") from error
     try:
-        certificate = issue(HELPER_NAME, server=False)
         # The broker's own bounds are its queue and its accept deadline; we wait for both.
         async with asyncio.timeout(2 * limits.accept_seconds + limits.handshake_queue_seconds):
-            await _prove(channel, certificate, instance_id, broker_sha256, label)
-            welcome = await _welcome(channel, instance_id)
-            proof = None
-            if token is not None:
-                proof = token_proof(token_key(token), instance_id, certificate.sha256, broker_sha256)
-            await channel.send(encode_hello(Hello(purpose, proof, dict(options or {}))))
+            return await _enrol(channel, descriptor, introduction)
     except ChannelClosedError as error:
         channel.abort()
         raise EnrolmentRefusedError("not_accepted") from error
@@ -108,10 +123,18 @@ async def connect_endpoint(
     except BaseException:
         channel.abort()
         raise
-    try:
-        yield BrokerConnection(channel, welcome)
-    finally:
-        await channel.close()
+
+
+async def _enrol(channel: Channel, descriptor: discovery.Descriptor, introduction: _Introduction) -> BrokerConnection:
+    instance_id, broker_sha256 = descriptor.instance_id, descriptor.broker_sha256
+    certificate = issue(HELPER_NAME, server=False)
+    await _prove(channel, certificate, instance_id, broker_sha256, introduction.label)
+    welcome = await _welcome(channel, instance_id)
+    proof = None
+    if introduction.token is not None:
+        proof = token_proof(token_key(introduction.token), instance_id, certificate.sha256, broker_sha256)
+    await channel.send(encode_hello(Hello(introduction.purpose, proof, introduction.options)))
+    return BrokerConnection(channel, welcome)
 
 
 async def _prove(channel: Channel, certificate: Certificate, instance_id: str, broker_sha256: str, label: str) -> None:

@@ -169,6 +169,28 @@ def test_only_the_published_file_is_removed(place: Path) -> None:
     assert names_in(place) == []
 
 
+def test_a_reader_never_sees_the_change_of_files(place: Path) -> None:
+    """While a file is replaced again and again, every read gives one whole version and no refusal."""
+    write_private(place / "file", b"0" * 1000)
+    done = threading.Event()
+
+    def publish() -> None:
+        number = 0
+        while not done.is_set():
+            number = (number + 1) % 10
+            write_private(place / "file", str(number).encode() * 1000)
+
+    publisher = threading.Thread(target=publish)
+    publisher.start()
+    try:
+        for _ in range(500):
+            content = read_private(place / "file", 1000)
+            assert content == content[:1] * 1000
+    finally:
+        done.set()
+        publisher.join()
+
+
 def test_removal_and_publication_do_not_cross(place: Path) -> None:
     """However removal of the old and publication of the new file race, the new file is there at the end."""
     for _ in range(50):

@@ -264,6 +264,25 @@ def test_a_parent_swapped_during_ten_thousand_calls_never_leads_outside(root: Pi
     swap_race(root, tree, 10_000)
 
 
+def test_a_file_saved_by_renaming_is_opened_all_the_same(root: PinnedRoot, tree: Path) -> None:
+    """While an editor saves again and again, every open gives one whole version and no refusal."""
+    file, done = tree / "a" / "b" / "file.txt", threading.Event()
+
+    def save() -> None:
+        while not done.is_set():
+            file.with_name("new").write_text("inside")
+            file.with_name("new").rename(file)
+
+    saver = threading.Thread(target=save)
+    saver.start()
+    try:
+        for _ in range(500):
+            assert read(root, "a/b/file.txt") == "inside"
+    finally:
+        done.set()
+        saver.join()
+
+
 def test_a_directory_can_be_opened(root: PinnedRoot) -> None:
     """A directory below the root opens; so does the root; a file does not."""
     for relative, names in (("", ["a"]), ("a/b", ["file.txt"])):
