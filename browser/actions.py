@@ -1,17 +1,17 @@
 """Trusted input on exactly one node: checked before, guarded while, observed after."""
 
 import asyncio
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from browser.errors import Intercepted, NotDelivered, PageEnded, Refused, StaleRef
+from browser.errors import InterceptedError, NotDeliveredError, PageEndedError, RefusedError, StaleRefError
 from browser.page import Page
 from browser.settle import SETTLE_S, Start, begin, observe
 from browser.snapshot.lines import checked_word
 from browser.values import Acted
-from browser.wire import ContextGone, send
+from browser.wire import ContextGoneError, send
 from browser.world import World
 
 Effect = AbstractAsyncContextManager[None]
@@ -29,13 +29,15 @@ class _Cover(msgspec.Struct):
     ref: int = 0
 
 
-class _Refusal(msgspec.Struct):
+class Refusal(msgspec.Struct):
+    """What a check in the page found wrong, if anything."""
+
     refused: str | None = None
     cover: _Cover | None = None
     options: tuple[str, ...] = ()
 
 
-class _Prepared(_Refusal):
+class _Prepared(Refusal):
     x: float = 0
     y: float = 0
     focused: bool = False
@@ -55,7 +57,11 @@ class _Filled(msgspec.Struct):
     equal: bool | None = None
 
 
-class _Plan(_Refusal):
+class _State(msgspec.Struct):
+    checked: bool | Literal["mixed"] | None = None
+
+
+class _Plan(Refusal):
     how: str = ""
 
 
@@ -70,40 +76,49 @@ class Aim(NamedTuple):
     prepared: _Prepared
 
 
-def _raise_refusal(refusal: _Refusal, ref: str) -> None:
+def raise_refusal(refusal: Refusal, ref: str) -> None:
+    """Raises the error a refusal stands for; nothing when it is none."""
     reason = refusal.refused
     if reason is None:
         return
     if reason in {"stale_ref", "detached"}:
-        raise StaleRef(reason, ref=ref)
+        raise StaleRefError(reason, ref=ref)
     if refusal.cover is not None:
         frame = ref.rpartition("-e")[0]
         by = f"{frame}-e{refusal.cover.ref}" if refusal.cover.ref else None
-        raise Refused(reason, ref=ref, cover_role=refusal.cover.role, cover_name=refusal.cover.name, cover_ref=by)
+        raise RefusedError(reason, ref=ref, cover_role=refusal.cover.role, cover_name=refusal.cover.name, cover_ref=by)
     if refusal.options:
-        raise Refused(reason, ref=ref, options=", ".join(refusal.options)[:500])
-    raise Refused(reason, ref=ref)
+        raise RefusedError(reason, ref=ref, options=", ".join(refusal.options)[:500])
+    raise RefusedError(reason, ref=ref)
 
 
 def locate(page: Page, ref: str, snapshot_id: str | None) -> tuple[World, str, int]:
     """The live document a ref belongs to.
 
     Raises:
-        StaleRef, StaleSnapshot: it has none any more.
+        StaleRefError, StaleSnapshotError: it has none any more.
     """
     frame, number, document = page.refs.resolve(ref, snapshot_id)
     frame_id = page.frames.frame_of(frame)
     world = page.frames.world(frame_id) if frame_id else None
     if world is None or world.unique != document:
-        raise StaleRef("stale_ref", ref=ref)
+        raise StaleRefError("stale_ref", ref=ref)
     return world, frame, number
 
 
-async def aim(page: Page, ref: str, snapshot_id: str | None, wants: str, *, position: tuple[float, float] | None = None, arm: str = "free") -> Aim:
+async def aim(
+    page: Page,
+    ref: str,
+    snapshot_id: str | None,
+    wants: str,
+    *,
+    position: tuple[float, float] | None = None,
+    arm: str = "free",
+) -> Aim:
     """Check that the exact node can take the action now.
 
     Raises:
-        StaleRef, StaleSnapshot, Refused: it can't; nothing was done.
+        StaleRefError, StaleSnapshotError, RefusedError: it can't; nothing was done.
     """
     world, frame, number = locate(page, ref, snapshot_id)
     options: dict[str, object] = {"wants": wants, "arm": arm, "base": page.refs.base(frame), "most": 200}
@@ -111,38 +126,106 @@ async def aim(page: Page, ref: str, snapshot_id: str | None, wants: str, *, posi
         options["position"] = {"x": position[0], "y": position[1]}
     try:
         prepared = await world.call("prepare", number, options, shape=_Prepared)
-        _raise_refusal(prepared, ref)
+        raise_refusal(prepared, ref)
         place = await page.frames.place(world.frame_id)
         x, y = prepared.x + place.x, prepared.y + place.y
         if frame != "main" and not await page.frames.uncovered(world.frame_id, x, y):
-            raise Refused("covered", ref=ref, cover_role="page around the frame", cover_name="", cover_ref=None)
-    except ContextGone:
-        raise StaleRef("stale_ref", ref=ref) from None
+            raise RefusedError("covered", ref=ref, cover_role="page around the frame", cover_name="", cover_ref=None)
+    except ContextGoneError:
+        raise StaleRefError("stale_ref", ref=ref) from None
     return Aim(world, frame, number, x, y, prepared)
 
 
-def _start(page: Page, target: Aim) -> Start:
+class FileAim(NamedTuple):
+    """A checked file input: its world and number, and how a person would call it."""
+
+    world: World
+    frame: str
+    number: int
+    label: str
+    multiple: bool
+
+
+class _FileInput(Refusal):
+    label: str = ""
+    multiple: bool = False
+
+
+async def aim_file(page: Page, ref: str, snapshot_id: str | None) -> FileAim:
+    """Check that a ref is a file input that takes files now.
+
+    It need not be visible. Raises StaleRefError, StaleSnapshotError, RefusedError.
+    """
+    page.require_free()
+    world, frame, number = locate(page, ref, snapshot_id)
+    try:
+        found = await world.call("prepare", number, {"wants": "file"}, shape=_FileInput)
+    except ContextGoneError:
+        raise StaleRefError("stale_ref", ref=ref) from None
+    raise_refusal(found, ref)
+    return FileAim(world, frame, number, found.label, found.multiple)
+
+
+async def start_at(page: Page, world: World) -> Start:
+    """The account of an action that has no pointer: its document is marked now."""
+    options = {"base": page.refs.base(page.frames.key(world.frame_id)), "most": 200}
+    await world.run("mark", options)
+    await world.run("arm", 0, "free")
+    main = page.frames.world(page.frames.main_id)
+    return begin(page, *((world,) if main is None or main is world else (main, world)))
+
+
+def start_of(page: Page, target: Aim) -> Start:
+    """The account of an action on a checked target."""
     main = page.frames.world(page.frames.main_id)
     worlds = (target.world,) if main is None or main is target.world else (main, target.world)
     return begin(page, *worlds)
 
 
-async def _mouse(page: Page, kind: str, x: float, y: float, *, button: str = "none", buttons: int = 0, count: int = 0, modifiers: int = 0) -> None:
-    event = {"type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": count, "modifiers": modifiers}
+async def dispatch_mouse(
+    page: Page,
+    kind: str,
+    x: float,
+    y: float,
+    *,
+    button: str = "none",
+    buttons: int = 0,
+    count: int = 0,
+    modifiers: int = 0,
+    delta: tuple[float, float] | None = None,
+) -> None:
+    """One trusted mouse event at a point of the main viewport."""
+    event: dict[str, object] = {
+        "type": kind,
+        "x": x,
+        "y": y,
+        "button": button,
+        "buttons": buttons,
+        "clickCount": count,
+        "modifiers": modifiers,
+    }
+    if delta is not None:
+        event["deltaX"], event["deltaY"] = delta
     await send(page.session, "Input.dispatchMouseEvent", event, deadline_s=DISPATCH_S)
 
 
 async def _press_mouse(page: Page, target: Aim, button: Button, count: int, modifiers: int) -> None:
     bit = _BUTTON_BITS[button]
-    calls = [_mouse(page, "mouseMoved", target.x, target.y, modifiers=modifiers)]
+    calls = [dispatch_mouse(page, "mouseMoved", target.x, target.y, modifiers=modifiers)]
     for nth in range(1, count + 1):
-        calls.append(_mouse(page, "mousePressed", target.x, target.y, button=button, buttons=bit, count=nth, modifiers=modifiers))
-        calls.append(_mouse(page, "mouseReleased", target.x, target.y, button=button, count=nth, modifiers=modifiers))
+        calls.append(
+            dispatch_mouse(
+                page, "mousePressed", target.x, target.y, button=button, buttons=bit, count=nth, modifiers=modifiers
+            )
+        )
+        calls.append(
+            dispatch_mouse(page, "mouseReleased", target.x, target.y, button=button, count=nth, modifiers=modifiers)
+        )
     await asyncio.gather(*calls)
 
 
 async def _delivered(page: Page, target: Aim, ref: str) -> bool | None:
-    """Whether the target's document saw the pointer event; raises Intercepted when our guard swallowed it."""
+    """Whether the target's document saw the pointer event; raises InterceptedError when our guard swallowed it."""
     if page.activity.dialog is not None or page.activity.ended is not None:
         return None
     attempt = await page.unless_blocked(target.world.call("verdict", shape=_Verdict), DISPATCH_S)
@@ -150,11 +233,13 @@ async def _delivered(page: Page, target: Aim, ref: str) -> bool | None:
         return None
     try:
         verdict = attempt.result()
-    except (ContextGone, PageEnded):
+    except (ContextGoneError, PageEndedError):
         return None
     if verdict.blocked is not None:
         by = f"{target.frame}-e{verdict.blocked.ref}" if verdict.blocked.ref else None
-        raise Intercepted("covered", ref=ref, cover_role=verdict.blocked.role, cover_name=verdict.blocked.name, cover_ref=by)
+        raise InterceptedError(
+            "covered", ref=ref, cover_role=verdict.blocked.role, cover_name=verdict.blocked.name, cover_ref=by
+        )
     return bool(verdict.seen)
 
 
@@ -177,15 +262,15 @@ async def click(
     """Click the node's first uncovered point, or `position` in CSS pixels from its top left.
 
     Raises:
-        StaleRef, StaleSnapshot, Refused, Blocked, PageEnded: before any effect.
-        Intercepted: something moved over the target in the last instant; no click reached the page.
-        Unresponsive: inside the effect; the outcome is unknown.
+        StaleRefError, StaleSnapshotError, RefusedError, BlockedError, PageEndedError: before any effect.
+        InterceptedError: something moved over the target in the last instant; no click reached the page.
+        UnresponsiveError: inside the effect; the outcome is unknown.
     """
     async with page.turn:
         page.require_free()
         target = await aim(page, ref, snapshot_id, "click", position=position, arm="pointer")
         async with effect or nullcontext():
-            start = _start(page, target)
+            start = start_of(page, target)
             attempt = await page.unless_blocked(_press_mouse(page, target, button, count, _bits(modifiers)), DISPATCH_S)
             if attempt.done:
                 attempt.result()
@@ -195,68 +280,80 @@ async def click(
 
 
 async def fill(
-    page: Page, ref: str, text: str, *, snapshot_id: str | None = None, settle_s: float = SETTLE_S, effect: Effect | None = None
+    page: Page,
+    ref: str,
+    text: str,
+    *,
+    snapshot_id: str | None = None,
+    settle_s: float = SETTLE_S,
+    effect: Effect | None = None,
 ) -> Acted:
     """Replace the text of a field with trusted input, or choose a select's option by label or value.
 
     Raises:
-        StaleRef, StaleSnapshot, Refused, Blocked, PageEnded: before any effect.
-        NotDelivered: the field does not hold the text afterwards.
+        StaleRefError, StaleSnapshotError, RefusedError, BlockedError, PageEndedError: before any effect.
+        NotDeliveredError: the field does not hold the text afterwards.
     """
     async with page.turn:
         page.require_free()
         target = await aim(page, ref, snapshot_id, "fill")
         planned = await target.world.call("plan", target.number, text, shape=_Plan)
-        _raise_refusal(planned, ref)
+        raise_refusal(planned, ref)
         async with effect or nullcontext():
-            start = _start(page, target)
+            start = start_of(page, target)
             attempt = await page.unless_blocked(_type(page, target, text, planned.how, ref), DISPATCH_S)
             filled = attempt.result() if attempt.done else _Filled()
             if filled.equal is False and planned.how == "type":
-                raise NotDelivered("not_delivered", ref=ref, wanted_length=len(text), length=filled.length)
+                raise NotDeliveredError("not_delivered", ref=ref, wanted_length=len(text), length=filled.length)
         observation = await observe(page, start, settle_s)
     mode: Literal["trusted", "scripted"] = "trusted" if planned.how == "type" else "scripted"
-    return Acted(ref, page.navigation_id, observation, input_mode=mode, delivered=filled.equal, value_length=filled.length)
+    return Acted(
+        ref, page.navigation_id, observation, input_mode=mode, delivered=filled.equal, value_length=filled.length
+    )
 
 
 async def _type(page: Page, target: Aim, text: str, how: str, ref: str) -> _Filled:
     world, number = target.world, target.number
     if how != "type":
-        _raise_refusal(await world.call("put", number, text, shape=_Refusal), ref)
+        raise_refusal(await world.call("put", number, text, shape=Refusal), ref)
         return await world.call("filled", number, text, shape=_Filled)
-    _raise_refusal(await world.call("aim", number, "replace", shape=_Refusal), ref)
+    raise_refusal(await world.call("aim", number, "replace", shape=Refusal), ref)
     if text:
         await send(page.session, "Input.insertText", {"text": text}, deadline_s=DISPATCH_S)
     else:
         await page.playwright.keyboard.press("Delete")
     try:
         return await world.call("filled", number, text, shape=_Filled)
-    except ContextGone:
+    except ContextGoneError:
         return _Filled()
 
 
 async def check(
-    page: Page, ref: str, *, on: bool = True, snapshot_id: str | None = None, settle_s: float = SETTLE_S, effect: Effect | None = None
+    page: Page,
+    ref: str,
+    *,
+    on: bool = True,
+    snapshot_id: str | None = None,
+    settle_s: float = SETTLE_S,
+    effect: Effect | None = None,
 ) -> Acted:
     """Bring a checkbox, radio button or switch into a state; no click when it is there already. Raises as `click`."""
     async with page.turn:
         page.require_free()
         target = await aim(page, ref, snapshot_id, "click", arm="pointer")
         if target.prepared.checked is None:
-            raise Refused("not_checkable", ref=ref)
+            raise RefusedError("not_checkable", ref=ref)
         delivered: bool | None = True
         async with effect or nullcontext():
-            start = _start(page, target)
+            start = start_of(page, target)
             if target.prepared.checked is not on:
                 attempt = await page.unless_blocked(_press_mouse(page, target, "left", 1, 0), DISPATCH_S)
                 if attempt.done:
                     attempt.result()
                 delivered = await _delivered(page, target, ref)
         observation = await observe(page, start, settle_s)
-        state: bool | Literal["mixed"] | None = None
-        if not observation.closed and observation.dialog is None:
-            try:
-                state = await target.world.call("checkedNow", target.number, shape=bool | Literal["mixed"] | None)  # type: ignore[arg-type]
-            except ContextGone:
-                state = None
-    return Acted(ref, page.navigation_id, observation, delivered=delivered, checked=checked_word(state))
+        state = _State()
+        if not page.activity.interrupted():
+            with suppress(ContextGoneError):  # the click may have led to another document
+                state = await target.world.call("checkedNow", target.number, shape=_State)
+    return Acted(ref, page.navigation_id, observation, delivered=delivered, checked=checked_word(state.checked))

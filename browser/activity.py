@@ -104,6 +104,10 @@ class Activity:
         """Whether a navigation or a request begun since `begin` is pending."""
         return self.navigating or bool(self._pending)
 
+    def interrupted(self) -> bool:
+        """Whether nothing can be learned from the page now: a dialog is open or the page has ended."""
+        return self.dialog is not None or self.ended is not None
+
     def follow(self, session: CDPSession, main_frame: Callable[[], str], faults: Faults) -> None:
         """Take the events of one protocol session into account."""
 

@@ -1,4 +1,7 @@
-"""The engine pool: one warm engine process, an isolated context per `open`, restarted after a crash, never outliving us."""
+"""The engine pool.
+
+One warm engine process, an isolated context per `open`, restarted after a crash, never outliving us.
+"""
 
 import asyncio
 import os
@@ -12,10 +15,10 @@ import msgspec
 from playwright.async_api import Browser, Playwright, ProxySettings, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
-from browser.errors import AdmissionRefused, EngineUnavailable
+from browser.errors import AdmissionRefusedError, EngineUnavailableError
 from browser.page import Page
-from browser.profile import Profile
 from browser.process import EngineProcess, Watch, find_engine, identify, memory_available
+from browser.profile import Profile
 from browser.values import Viewport
 
 MOST_PAGES = 16
@@ -38,11 +41,19 @@ class Egress(Protocol):
     """The one way out of a context: a loopback proxy that admits what the grant admits."""
 
     @property
-    def url(self) -> str: ...
+    def url(self) -> str:
+        """``http://127.0.0.1:PORT``."""
+        ...
+
     @property
-    def username(self) -> str: ...
+    def username(self) -> str:
+        """One credential a generation."""
+        ...
+
     @property
-    def password(self) -> str: ...
+    def password(self) -> str:
+        """Its secret."""
+        ...
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
@@ -61,7 +72,14 @@ class EngineSettings(msgspec.Struct, frozen=True):
 class Engine:
     """A running pool. Get one with `running`."""
 
-    def __init__(self, settings: EngineSettings, playwright: Playwright, tasks: asyncio.TaskGroup, clock: Callable[[], float], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        playwright: Playwright,
+        tasks: asyncio.TaskGroup,
+        clock: Callable[[], float],
+        environment: Mapping[str, str],
+    ) -> None:
         self.settings = settings
         self.tasks = tasks
         self.pages: dict[str, Page] = {}
@@ -89,11 +107,11 @@ class Engine:
         """Start the engine if it is not running.
 
         Raises:
-            EngineUnavailable: it can't be started.
+            EngineUnavailableError: it can't be started.
         """
         async with self._starting:
             if self._stopping:
-                raise EngineUnavailable("engine_stopped")
+                raise EngineUnavailableError("engine_stopped")
             if self._browser is not None and self._browser.is_connected():
                 return
             await self._end_watch()
@@ -102,11 +120,14 @@ class Engine:
     async def _launch(self) -> None:
         settings = self.settings
         if settings.engine != "chromium":
-            raise EngineUnavailable("engine_unsupported", engine=settings.engine)
+            raise EngineUnavailableError("engine_unsupported", engine=settings.engine)
         found = find_engine(headed=settings.headed, chosen=settings.executable)
         if found is None and settings.executable is not None:
-            raise EngineUnavailable("engine_missing", executable=str(settings.executable))
-        arguments = [*_ARGUMENTS, *(() if settings.frame_rate_limit else ("--disable-frame-rate-limit", "--disable-gpu-vsync"))]
+            raise EngineUnavailableError("engine_missing", executable=str(settings.executable))
+        arguments = [
+            *_ARGUMENTS,
+            *(() if settings.frame_rate_limit else ("--disable-frame-rate-limit", "--disable-gpu-vsync")),
+        ]
         try:
             browser = await self._playwright.chromium.launch(
                 executable_path=found,
@@ -123,7 +144,7 @@ class Engine:
             await session.detach()
         except PlaywrightError as error:
             reason = "engine_missing" if "Executable doesn't exist" in str(error) else "engine_start_failed"
-            raise EngineUnavailable(reason, said=str(error).splitlines()[0][:300]) from error
+            raise EngineUnavailableError(reason, said=str(error).splitlines()[0][:300]) from error
         pid = next((process.id for process in answer.process_info if process.type == "browser"), 0)
         self.process = identify(pid)
         if self.process is not None:
@@ -147,13 +168,13 @@ class Engine:
         """Take one place for a page. `release` gives it back.
 
         Raises:
-            AdmissionRefused: as many pages as allowed are open, or memory is low.
+            AdmissionRefusedError: as many pages as allowed are open, or memory is low.
         """
         if self._admitted >= self.settings.most_pages:
-            raise AdmissionRefused("browsers_full", most=self.settings.most_pages)
+            raise AdmissionRefusedError("browsers_full", most=self.settings.most_pages)
         available = memory_available()
         if available < self.settings.memory_per_page:
-            raise AdmissionRefused("memory_low", available=available, needed=self.settings.memory_per_page)
+            raise AdmissionRefusedError("memory_low", available=available, needed=self.settings.memory_per_page)
         self._admitted += 1
 
     def release(self) -> None:
@@ -165,7 +186,14 @@ class Engine:
         self._names += 1
         return f"b{self._names}"
 
-    async def open(self, *, generation: str | None = None, egress: Egress | None = None, viewport: Viewport | None = None, admits: Callable[[str], bool] | None = None) -> Page:
+    async def open(
+        self,
+        *,
+        generation: str | None = None,
+        egress: Egress | None = None,
+        viewport: Viewport | None = None,
+        admits: Callable[[str], bool] | None = None,
+    ) -> Page:
         """A blank page in a context of its own.
 
         Args:
@@ -175,24 +203,28 @@ class Engine:
             admits: whether a document of this address may be shown; None admits all.
 
         Raises:
-            AdmissionRefused, EngineUnavailable: nothing was opened.
+            AdmissionRefusedError, EngineUnavailableError: nothing was opened.
         """
         self.admit()
         try:
             await self.warm()
-            browser = self._browser
-            if browser is None:
-                raise EngineUnavailable("engine_start_failed")
-            profile = await self._profile(browser, egress, viewport or self.settings.viewport, admits)
+            profile = await self._profile(self._running(), egress, viewport or self.settings.viewport, admits)
             return await profile.first(generation or self.name())
         except PlaywrightError as error:
             self.release()
-            raise EngineUnavailable("engine_start_failed", said=str(error).splitlines()[0][:300]) from error
+            raise EngineUnavailableError("engine_start_failed", said=str(error).splitlines()[0][:300]) from error
         except BaseException:
             self.release()
             raise
 
-    async def _profile(self, browser: Browser, egress: Egress | None, viewport: Viewport, admits: Callable[[str], bool] | None) -> Profile:
+    def _running(self) -> Browser:
+        if self._browser is None:
+            raise EngineUnavailableError("engine_start_failed")
+        return self._browser
+
+    async def _profile(
+        self, browser: Browser, egress: Egress | None, viewport: Viewport, admits: Callable[[str], bool] | None
+    ) -> Profile:
         proxy = ProxySettings(server=egress.url) if egress is not None else None
         context = await browser.new_context(
             viewport={"width": viewport.width, "height": viewport.height},
@@ -201,7 +233,7 @@ class Engine:
             accept_downloads=True,
         )
         credentials = (egress.username, egress.password) if egress is not None else None
-        return Profile(self, context, credentials=credentials, admits=admits or (lambda _url: True), clock=self._clock)
+        return Profile(self, context, credentials=credentials, guarded=admits, clock=self._clock)
 
     async def stop(self) -> None:
         """End every page and the engine."""
@@ -234,9 +266,15 @@ class _Processes(msgspec.Struct, rename="camel"):
 
 @asynccontextmanager
 async def running(
-    settings: EngineSettings | None = None, *, clock: Callable[[], float] = time.monotonic, environment: Mapping[str, str] = os.environ
+    settings: EngineSettings | None = None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    environment: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[Engine]:
-    """A pool for the length of a block. The engine starts with `warm` or the first `open`; after the block nothing of it is left."""
+    """A pool for the length of a block.
+
+    The engine starts with `warm` or the first `open`; after the block nothing of it is left.
+    """
     async with async_playwright() as playwright:
         tasks = asyncio.TaskGroup()
         await tasks.__aenter__()

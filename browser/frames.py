@@ -10,8 +10,8 @@ from playwright.async_api import BrowserContext, CDPSession, Frame
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as PlaywrightPage
 
-from browser.errors import PageEnded
-from browser.wire import ContextGone, Faults, ask, listen, send
+from browser.errors import PageEndedError
+from browser.wire import ContextGoneError, Faults, ask, listen, send
 from browser.world import SOURCE, WORLD_NAME, World
 
 MOST_FRAMES = 16
@@ -20,6 +20,7 @@ DEEPEST_FRAME = 4
 
 class _Aux(msgspec.Struct, rename="camel"):
     frame_id: str = ""
+    is_default: bool = False
 
 
 class _Context(msgspec.Struct, rename="camel"):
@@ -140,14 +141,18 @@ class FrameTree:
         self._keys: dict[str, str] = {}
         self._in_process: set[Frame] = set()
         self._separate: dict[Frame, CDPSession] = {}
+        self._scripts: dict[int, str] = {}
         self._arrived = asyncio.Event()
 
     async def attach(self) -> None:
         """Begin to follow the page."""
         await self._follow(self.session)
         page = self._page
-        page.on("framenavigated", lambda frame: self._in_process.discard(frame))
+        page.on("framenavigated", self._recheck)
         page.on("framedetached", self._forget)
+
+    def _recheck(self, frame: Frame) -> None:
+        self._in_process.discard(frame)
 
     def _forget(self, frame: Frame) -> None:
         self._in_process.discard(frame)
@@ -155,9 +160,23 @@ class FrameTree:
 
     async def _follow(self, session: CDPSession) -> None:
         faults = self._faults
-        listen(session, "Runtime.executionContextCreated", _ContextCreated, lambda event: self._created(session, event.context), faults)
-        listen(session, "Runtime.executionContextDestroyed", _ContextDestroyed, lambda event: self._destroyed(session, event.execution_context_id), faults)
-        listen(session, "Runtime.executionContextsCleared", _Nothing, lambda _event: self._destroyed(session, None), faults)
+        listen(
+            session,
+            "Runtime.executionContextCreated",
+            _ContextCreated,
+            lambda event: self._created(session, event.context),
+            faults,
+        )
+        listen(
+            session,
+            "Runtime.executionContextDestroyed",
+            _ContextDestroyed,
+            lambda event: self._destroyed(session, event.execution_context_id),
+            faults,
+        )
+        listen(
+            session, "Runtime.executionContextsCleared", _Nothing, lambda _event: self._destroyed(session, None), faults
+        )
         listen(session, "Page.frameNavigated", _Navigated, lambda event: self._navigated(session, event.frame), faults)
         listen(session, "Page.navigatedWithinDocument", _Within, self._within, faults)
         listen(session, "Page.frameAttached", _Attached, lambda event: self._attached(session, event), faults)
@@ -182,6 +201,8 @@ class FrameTree:
             told(session)
 
     def _created(self, session: CDPSession, context: _Context) -> None:
+        if context.aux_data.is_default and session is self.session:
+            self._scripts[context.id] = context.aux_data.frame_id
         if context.name != WORLD_NAME:
             return
         frame = context.aux_data.frame_id
@@ -190,7 +211,16 @@ class FrameTree:
         self._arrived.set()
         self._arrived = asyncio.Event()
 
+    def is_main_context(self, context_id: int) -> bool:
+        """Whether page script of the main frame runs in this context."""
+        return self._scripts.get(context_id) == self.main_id
+
     def _destroyed(self, session: CDPSession, context_id: int | None) -> None:
+        if session is self.session:
+            if context_id is None:
+                self._scripts.clear()
+            else:
+                self._scripts.pop(context_id, None)
         for frame, world in list(self._worlds.items()):
             if world.session is session and context_id in {None, world.context_id}:
                 world.gone.set()
@@ -225,7 +255,11 @@ class FrameTree:
 
     async def adopt_separate(self) -> None:
         """Find frames that live in processes of their own and follow them too."""
-        fresh = [frame for frame in self._page.frames[1 : 4 * MOST_FRAMES] if frame not in self._in_process and frame not in self._separate]
+        fresh = [
+            frame
+            for frame in self._page.frames[1 : 4 * MOST_FRAMES]
+            if frame not in self._in_process and frame not in self._separate
+        ]
         if fresh:
             await asyncio.gather(*(self._adopt(frame) for frame in fresh))
 
@@ -238,7 +272,7 @@ class FrameTree:
         self._separate[frame] = session
         try:
             await self._follow(session)
-        except (ContextGone, PageEnded):
+        except (ContextGoneError, PageEndedError):
             self._separate.pop(frame, None)
 
     def key(self, frame_id: str) -> str:
@@ -294,14 +328,14 @@ class FrameTree:
         """Where a frame's viewport lies in the main viewport.
 
         Raises:
-            ContextGone: the frame or one around it is gone or has no box.
+            ContextGoneError: the frame or one around it is gone or has no box.
         """
         if frame_id == self.main_id:
             return Place(0, 0)
         facts = self.facts.get(frame_id)
         session = self._sessions.get(frame_id)
         if facts is None or session is None:
-            raise ContextGone(frame_id)
+            raise ContextGoneError(frame_id)
         local_root = self._local_roots.get(session)
         parent = facts.parent_id or self.main_id
         owner_session = session if local_root != frame_id else self._sessions.get(parent, self.session)
@@ -324,7 +358,14 @@ class FrameTree:
             hit = await ask(session, "DOM.getNodeForLocation", params, _Hit)
             if hit.frame_id == frame_id:
                 return True
-            inner = next((s for f, s in self._sessions.items() if self._local_roots.get(s) == f and s is not session and self._owned(f, hit.frame_id, frame_id)), None)
+            inner = next(
+                (
+                    s
+                    for f, s in self._sessions.items()
+                    if self._local_roots.get(s) == f and s is not session and self._owned(f, hit.frame_id, frame_id)
+                ),
+                None,
+            )
             if inner is None:
                 return False
             session = inner

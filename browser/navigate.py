@@ -6,12 +6,12 @@ from typing import Literal
 import msgspec
 from playwright.async_api import Error as PlaywrightError
 
-from browser.errors import NavigationFailed, OriginDenied, Unresponsive
+from browser.errors import NavigationFailedError, OriginDeniedError, RedirectDeniedError, UnresponsiveError
 from browser.frames import origin_of
 from browser.page import Page
 from browser.settle import begin, observe
 from browser.values import Navigated
-from browser.wire import ask, send
+from browser.wire import ask
 
 Effect = AbstractAsyncContextManager[None]
 
@@ -36,24 +36,30 @@ class _History(msgspec.Struct, rename="camel"):
 
 
 def require_admitted(page: Page, url: str) -> None:
-    """Raises NavigationFailed for an address that is neither http(s) nor about:blank, OriginDenied for one outside the grant."""
+    """Raises NavigationFailedError unless it is http(s) or about:blank, OriginDeniedError outside the grant."""
     if url == "about:blank":
         return
     if origin_of(url) == "null" or "@" in url.split("/", 3)[2]:
-        raise NavigationFailed("not_http")
+        raise NavigationFailedError("not_http")
     if not page.profile.admits(url):
-        raise OriginDenied("origin_denied", origin=origin_of(url))
+        raise OriginDeniedError("origin_denied", origin=origin_of(url))
 
 
 async def navigate(
-    page: Page, url: str, *, wait_until: Literal["commit", "load"] = "load", load_s: float = 10.0, settle_s: float = 1.5, effect: Effect | None = None
+    page: Page,
+    url: str,
+    *,
+    wait_until: Literal["commit", "load"] = "load",
+    load_s: float = 10.0,
+    settle_s: float = 1.5,
+    effect: Effect | None = None,
 ) -> Navigated:
     """Go to an address; the answer comes at commit or load (bounded by `load_s`) and after settling.
 
     Raises:
-        OriginDenied: outside the grant; nothing was done.
-        NavigationFailed: no document came; details carry the network error.
-        Blocked, PageEnded: nothing was done.
+        OriginDeniedError: outside the grant; nothing was done.
+        NavigationFailedError: no document came; details carry the network error.
+        BlockedError, PageEndedError: nothing was done.
     """
     async with page.turn:
         page.require_free()
@@ -62,34 +68,47 @@ async def navigate(
             return await _go(page, "Page.navigate", {"url": url}, wait_until, load_s, settle_s)
 
 
-async def travel(page: Page, steps: int, *, load_s: float = 10.0, settle_s: float = 1.5, effect: Effect | None = None) -> Navigated:
-    """Go back (negative) or forward in the page's history. Raises as `navigate`; ``no_history`` when there is no such entry."""
+async def travel(
+    page: Page, steps: int, *, load_s: float = 10.0, settle_s: float = 1.5, effect: Effect | None = None
+) -> Navigated:
+    """Go back (negative) or forward in the page's history.
+
+    Raises as `navigate`; ``no_history`` when there is no such entry.
+    """
     async with page.turn:
         page.require_free()
         history = await ask(page.session, "Page.getNavigationHistory", {}, _History)
         index = history.current_index + steps
         if not 0 <= index < len(history.entries):
-            raise NavigationFailed("no_history")
+            raise NavigationFailedError("no_history")
         require_admitted(page, history.entries[index].url)
         async with effect or nullcontext():
-            return await _go(page, "Page.navigateToHistoryEntry", {"entryId": history.entries[index].id}, "load", load_s, settle_s)
+            return await _go(
+                page, "Page.navigateToHistoryEntry", {"entryId": history.entries[index].id}, "load", load_s, settle_s
+            )
 
 
-async def _go(page: Page, method: str, params: dict[str, object], wait_until: Literal["commit", "load"], load_s: float, settle_s: float) -> Navigated:
+async def _go(
+    page: Page,
+    method: str,
+    params: dict[str, object],
+    wait_until: Literal["commit", "load"],
+    load_s: float,
+    settle_s: float,
+) -> Navigated:
     activity = page.activity
     start = begin(page)
-    loads, contents = activity.loads, activity.contents
+    loads = activity.loads
     deadline = page.clock() + max(load_s, 0.1)
     attempt = await page.unless_blocked(ask(page.session, method, params, _Answer, deadline_s=COMMIT_S + 1), COMMIT_S)
     page.require_live()
     answer = attempt.result() if attempt.done else _Answer()
     if answer.error_text and not answer.is_download:
-        reason = "net::ERR_ABORTED" if activity.refused else answer.error_text
         if activity.refused:
-            raise OriginDenied("origin_denied", origin=origin_of(activity.refused[0]))
-        raise NavigationFailed("navigation_failed", error=reason)
+            raise RedirectDeniedError("redirect_denied", origin=origin_of(activity.refused[0]))
+        raise NavigationFailedError("navigation_failed", error=answer.error_text)
     if not attempt.done and activity.dialog is None:
-        raise Unresponsive("page_unresponsive", call="navigate")
+        raise UnresponsiveError("page_unresponsive", call="navigate")
 
     def committed() -> bool:
         return activity.committed != start.committed or activity.within != start.within
@@ -105,7 +124,7 @@ async def _go(page: Page, method: str, params: dict[str, object], wait_until: Li
     budget = (page.clock() - start.at) + (settle_s if loaded or wait_until == "commit" else 0.05)
     activity.navigating = activity.navigating and wait_until == "load" and not loaded
     observation = await observe(page, start, budget)
-    return Navigated(page.navigation_id, page.url, committed(), loaded and contents != activity.contents or loaded, None, observation)
+    return Navigated(page.navigation_id, page.url, committed(), loaded, None, observation)
 
 
 async def close(page: Page, *, effect: Effect | None = None) -> None:
@@ -118,6 +137,3 @@ async def close(page: Page, *, effect: Effect | None = None) -> None:
             pass  # it was going already
         finally:
             page.end("closed")
-
-
-__all__ = ["close", "navigate", "require_admitted", "send", "travel"]

@@ -11,16 +11,23 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as PlaywrightPage
 
 from browser.activity import Activity
-from browser.errors import Blocked, BrowserError, PageEnded, Unresponsive
+from browser.errors import BlockedError, BrowserError, PageEndedError, UnresponsiveError
 from browser.frames import FrameFacts, FrameTree, origin_of
 from browser.snapshot.lines import Line, Walked, nodes_of
 from browser.snapshot.refs import Refs
-from browser.values import Found, FrameSummary, Snapshot, Viewport
-from browser.wire import ContextGone, Faults, RemoteObject, ask, listen, send, translated
+from browser.values import Found, FrameSummary, Node, Snapshot, Viewport
+from browser.wire import ContextGoneError, Faults, RemoteObject, ask, listen, send, translated
 from browser.world import World
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from browser.human import HumanHand
+    from browser.logs import Logs
+    from browser.network import Network
+    from browser.pending import Pending
     from browser.profile import Profile
+    from browser.screencast import Screencast
 
 T = TypeVar("T")
 
@@ -40,7 +47,7 @@ class Attempt(Generic[T]):
         """Run the call to its end and keep its outcome; errors of ours and of the engine do not leave the task."""
         try:
             self._value.append(await work)
-        except (BrowserError, ContextGone) as error:
+        except (BrowserError, ContextGoneError) as error:
             self._error = error
         except PlaywrightError as error:
             self._error = translated(error)
@@ -89,11 +96,19 @@ class _Windowed(msgspec.Struct, rename="camel"):
 class Page:
     """A page of an isolated context: one generation that ends once and for good.
 
-    Reads (`snapshot`, `find`) never wait for actions. Actions of the other modules take `turn`, so that one page does one thing at a time.
+    Reads (`snapshot`, `find`) never wait for actions. Actions of the other modules take `turn`, so that one page
+    does one thing at a time.
     """
 
     def __init__(
-        self, *, generation: str, context: BrowserContext, page: PlaywrightPage, session: CDPSession, tasks: asyncio.TaskGroup, clock: Callable[[], float]
+        self,
+        *,
+        generation: str,
+        context: BrowserContext,
+        page: PlaywrightPage,
+        session: CDPSession,
+        tasks: asyncio.TaskGroup,
+        clock: Callable[[], float],
     ) -> None:
         self.generation = generation
         self.context = context
@@ -108,15 +123,21 @@ class Page:
         self.frames = FrameTree(context, page, session, self.faults)
         self.ended = asyncio.Event()
         self.limitations: tuple[str, ...] = ()
-        self.profile: "Profile"
+        self.profile: Profile
+        self.pending: Pending
+        self.logs: Logs
+        self.network: Network
+        self.human: HumanHand
+        self.screencast: Screencast
+        self.staged: list[Path] = []
         self.on_ended: list[Callable[[str], None]] = []
         self.on_navigation: list[Callable[[], None]] = []
         self._navigation = 0
         self._document_began = 0
         self._popups_expected = 0
 
-    async def attach(self) -> None:
-        """Follow the page from now on."""
+    async def attach(self, *before: Coroutine[object, object, None]) -> None:
+        """Follow the page from now on; `before` are calls that go out ahead of our own."""
         frames = self.frames
         frames.on_navigated = self._navigated
         frames.on_within = self._within
@@ -124,7 +145,9 @@ class Page:
         listen(self.session, "Page.windowOpen", _Windowed, self._window, self.faults)
         self.playwright.on("close", lambda _page: self.end("closed"))
         self.playwright.on("crash", lambda _page: self.end("page_crashed"))
-        await asyncio.gather(frames.attach(), send(self.session, "Network.enable"), send(self.session, "DOM.enable"))
+        await asyncio.gather(
+            *before, frames.attach(), send(self.session, "Network.enable"), send(self.session, "DOM.enable")
+        )
 
     def _navigated(self, frame: FrameFacts) -> None:
         if frame.id == self.frames.main_id:
@@ -171,9 +194,13 @@ class Page:
         return f"{self.generation}:{self._navigation}"
 
     def same_document(self, navigation_id: str) -> bool:
-        """Whether a navigation id was given for the document that is there now (steps within a document do not matter)."""
+        """Whether a navigation id was given for the document that is there now, steps within it not counting."""
         generation, _, number = navigation_id.rpartition(":")
-        return generation == self.generation and number.isdecimal() and self._document_began <= int(number) <= self._navigation
+        return (
+            generation == self.generation
+            and number.isdecimal()
+            and self._document_began <= int(number) <= self._navigation
+        )
 
     @property
     def url(self) -> str:
@@ -187,15 +214,15 @@ class Page:
         return origin_of(self.url)
 
     def require_live(self) -> None:
-        """Raises PageEnded when the generation is over."""
+        """Raises PageEndedError when the generation is over."""
         if self.activity.ended is not None:
-            raise PageEnded(self.activity.ended)
+            raise PageEndedError(self.activity.ended)
 
     def require_free(self) -> None:
-        """Raises PageEnded or Blocked when nothing can be done or seen in the page now."""
+        """Raises PageEndedError or BlockedError when nothing can be done or seen in the page now."""
         self.require_live()
         if self.activity.dialog is not None:
-            raise Blocked("dialog_open", dialog=self.activity.dialog)
+            raise BlockedError("dialog_open", dialog=self.activity.dialog)
 
     def background(self, work: Coroutine[object, object, T]) -> Attempt[T]:
         """Start a call whose end wakes the page's waiters."""
@@ -204,7 +231,10 @@ class Page:
         return attempt
 
     async def unless_blocked(self, work: Coroutine[object, object, T], seconds: float) -> Attempt[T]:
-        """Run a call until it ends, a dialog opens, the page ends or time is up; the attempt says whether it is done."""
+        """Run a call until it ends, a dialog opens, the page ends or time is up.
+
+        The attempt says whether it is done.
+        """
         attempt = self.background(work)
         deadline = self.clock() + seconds
         while not attempt.done and self.activity.dialog is None and self.activity.ended is None:
@@ -216,14 +246,14 @@ class Page:
         """The main document's world.
 
         Raises:
-            PageEnded, Blocked: as `require_free`.
-            Unresponsive: no document arrived in time.
+            PageEndedError, BlockedError: as `require_free`.
+            UnresponsiveError: no document arrived in time.
         """
         self.require_free()
         world = await self.frames.main_world(seconds)
         if world is None:
             self.require_live()
-            raise Unresponsive("page_unresponsive", call="document")
+            raise UnresponsiveError("page_unresponsive", call="document")
         return world
 
     async def walk(self, world: World, frame: str, function: str = "collect", **options: object) -> Walked:
@@ -238,7 +268,9 @@ class Page:
         hosts = await world.handle("hiding")
         if hosts is None:
             return False
-        found = await ask(world.session, "Runtime.getProperties", {"objectId": hosts, "ownProperties": True}, _Properties)
+        found = await ask(
+            world.session, "Runtime.getProperties", {"objectId": hosts, "ownProperties": True}, _Properties
+        )
         objects = [p.value.object_id for p in found.result if p.name.isdecimal() and p.value and p.value.object_id]
         opened = await asyncio.gather(*(self._open_closed_root(world, host) for host in objects[:_LISTED_HOSTS]))
         await send(world.session, "Runtime.releaseObjectGroup", {"objectGroup": "lomi"})
@@ -267,15 +299,15 @@ class Page:
         """What the page offers now: at most `most` nodes, viewport first, over at most 16 frames.
 
         Raises:
-            Blocked: a dialog is open.
-            PageEnded: the generation is over.
-            Unresponsive: the page does not answer.
+            BlockedError: a dialog is open.
+            PageEndedError: the generation is over.
+            UnresponsiveError: the page does not answer.
         """
         for _ in range(4):
             taken = await self._snapshot(most, observation)
             if taken is not None:
                 return taken
-        raise Unresponsive("page_unresponsive", call="snapshot")
+        raise UnresponsiveError("page_unresponsive", call="snapshot")
 
     async def _snapshot(self, most: int, observation: bool) -> Snapshot | None:
         main = await self.main_world()
@@ -320,7 +352,7 @@ class Page:
         frame = self.frames.key(world.frame_id)
         try:
             walked = await self.walk(world, frame, most=most)
-        except ContextGone:
+        except ContextGoneError:
             return None
         return walked if self.admit(world, frame, walked.items, walked.next) else None
 
@@ -339,11 +371,14 @@ class Page:
         )
 
     async def find(self, *, text: str = "", role: str = "", exact: bool = False, most: int = 50) -> Found:
-        """Nodes whose name holds `text` (or whose id is it) and whose role is `role`, over every listed frame. Raises as `snapshot`."""
+        """Nodes whose name holds `text` (or whose id is it) and whose role is `role`, over every listed frame.
+
+        Raises as `snapshot`.
+        """
         await self.main_world()
         await self.frames.adopt_separate()
         listed, _ = self.frames.listed()
-        nodes = []
+        nodes: list[Node] = []
         total = 0
         cut = False
         for frame_id in listed:
@@ -353,7 +388,7 @@ class Page:
             key = self.frames.key(frame_id)
             try:
                 walked = await self.walk(world, key, "find", text=text, role=role, exact=exact, most=most)
-            except ContextGone:
+            except ContextGoneError:
                 cut = True
                 continue
             if self.admit(world, key, walked.items, walked.next):

@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 HEADLESS_SHELLS = ("/usr/lib/chromium/chromium-headless-shell", "/usr/bin/chromium-headless-shell")
-CHROMIUMS = ("/usr/lib/chromium/chromium", "/usr/bin/chromium", "/usr/bin/google-chrome", "/usr/bin/google-chrome-stable")
+CHROMIUMS = (
+    "/usr/lib/chromium/chromium",
+    "/usr/bin/chromium",
+    "/usr/bin/google-chrome",
+    "/usr/bin/google-chrome-stable",
+)
 
-# Waits for the end of its input, which is our end, however it comes; grants the engine two seconds to go by itself, then kills what is left of
+# Waits for the end of its input, which is our end, however it comes; grants the engine two seconds to go by itself,
+# then kills what is left of
 # exactly that process group (pid and start time must both still fit) and removes the engine's throw-away profile.
 _WATCH = """
 read -r _
@@ -22,7 +28,10 @@ case "$3" in */playwright_chromiumdev_profile-*) rm -rf -- "$3";; esac
 
 
 class EngineProcess(NamedTuple):
-    """Identity of an engine: pid, start time in clock ticks since boot, its process group, its throw-away profile directory."""
+    """Identity of an engine.
+
+    Pid, start time in clock ticks since boot, its process group, its throw-away profile directory.
+    """
 
     pid: int
     started: int

@@ -1,6 +1,7 @@
 """One isolated context: its pages, their popups, and its end with the last page."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,14 @@ from playwright.async_api import BrowserContext
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as PlaywrightPage
 
-from browser.errors import AdmissionRefused, BrowserError, PageEnded
+from browser.errors import AdmissionRefusedError, BrowserError, PageEndedError
+from browser.guard import DocumentGuard
+from browser.human import HumanHand
+from browser.logs import Logs
+from browser.network import Network
 from browser.page import Page
+from browser.pending import Pending
+from browser.screencast import Screencast
 
 if TYPE_CHECKING:
     from browser.engine import Engine
@@ -17,7 +24,8 @@ if TYPE_CHECKING:
 # Pages without WebRTC and without the means to start it: the proxy is the only way out.
 _NO_PEERS = """
 for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCDataChannel', 'WebTransport']) {
-  if (name in globalThis) Object.defineProperty(globalThis, name, { value: undefined, configurable: false, writable: false });
+  if (!(name in globalThis)) continue;
+  Object.defineProperty(globalThis, name, { value: undefined, configurable: false, writable: false });
 }
 """
 
@@ -26,16 +34,26 @@ class Profile:
     """A context shared by one opened page and the popups that come of it."""
 
     def __init__(
-        self, engine: "Engine", context: BrowserContext, *, credentials: tuple[str, str] | None, admits: Callable[[str], bool], clock: Callable[[], float]
+        self,
+        engine: "Engine",
+        context: BrowserContext,
+        *,
+        credentials: tuple[str, str] | None,
+        guarded: Callable[[str], bool] | None,
+        clock: Callable[[], float],
     ) -> None:
         self.context = context
         self.pages: dict[str, Page] = {}
         self.on_popup: list[Callable[[Page, Page | None], None]] = []
         self.credentials = credentials
-        self.admits = admits
+        self.guarded = guarded
         self._engine = engine
         self._clock = clock
         self._closing = False
+
+    def admits(self, url: str) -> bool:
+        """Whether a document of this address may be shown here."""
+        return self.guarded is None or self.guarded(url)
 
     async def first(self, generation: str) -> Page:
         """The page the context was opened for; the caller holds its place."""
@@ -47,13 +65,30 @@ class Profile:
     async def _bind(self, playwright: PlaywrightPage, generation: str) -> Page:
         session = await self.context.new_cdp_session(playwright)
         engine = self._engine
-        page = Page(generation=generation, context=self.context, page=playwright, session=session, tasks=engine.tasks, clock=self._clock)
+        page = Page(
+            generation=generation,
+            context=self.context,
+            page=playwright,
+            session=session,
+            tasks=engine.tasks,
+            clock=self._clock,
+        )
         page.limitations = engine.limitations
         page.profile = self
+        guard = DocumentGuard(page, self.guarded, self.credentials)
+        page.pending = Pending(page)
+        page.logs = Logs(page)
+        page.network = Network(page)
+        page.human = HumanHand(page)
+        page.screencast = Screencast(page)
         page.on_ended.append(lambda _reason: self._ended(page))
         self.pages[generation] = page
         engine.pages[generation] = page
-        await page.attach()
+        if guard.needed:
+            page.frames.on_session.append(guard.hold_later)
+            await page.attach(guard.hold(session))
+        else:
+            await page.attach()
         for told in engine.on_page:
             told(page)
         return page
@@ -76,7 +111,7 @@ class Profile:
             name = page.generation
             for told in self.on_popup:
                 told(page, opener)
-        except (AdmissionRefused, PageEnded, PlaywrightError, BrowserError):
+        except (AdmissionRefusedError, PageEndedError, PlaywrightError, BrowserError):
             await self._discard(playwright)
         finally:
             if opener is not None:
@@ -92,6 +127,8 @@ class Profile:
     def _ended(self, page: Page) -> None:
         if self.pages.pop(page.generation, None) is None:
             return
+        for directory in page.staged:
+            self._engine.tasks.create_task(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
         self._engine.pages.pop(page.generation, None)
         self._engine.release()
         if not self.pages and not self._closing:

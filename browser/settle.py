@@ -4,11 +4,11 @@ import asyncio
 
 import msgspec
 
-from browser.errors import Blocked, PageEnded, Unresponsive
+from browser.errors import BlockedError, PageEndedError, UnresponsiveError
 from browser.page import Page
 from browser.snapshot.lines import Differed, nodes_of
 from browser.values import Diff, Navigation, Observation
-from browser.wire import ContextGone
+from browser.wire import ContextGoneError
 from browser.world import World
 
 SETTLE_S = 1.5
@@ -51,7 +51,7 @@ async def observe(page: Page, start: Start, budget_s: float = SETTLE_S, *, most:
                 snapshot_id = snapshot.snapshot_id
             else:
                 snapshot_id, diff = await _difference(page, start)
-        except (Blocked, PageEnded, Unresponsive, ContextGone):
+        except (BlockedError, PageEndedError, UnresponsiveError, ContextGoneError):
             settled = False
     return Observation(
         settled=settled,
@@ -81,7 +81,7 @@ def _navigation(page: Page, start: Start) -> Navigation | None:
 
 async def _settle(page: Page, start: Start, deadline: float) -> bool:
     activity = page.activity
-    while activity.dialog is None and activity.ended is None:
+    while not activity.interrupted():
         left = deadline - page.clock()
         if left <= 0:
             return False
@@ -96,17 +96,19 @@ async def _settle(page: Page, start: Start, deadline: float) -> bool:
                 return False
             worlds = [fresh]
         cap = max(1, round(min(left * 1000, _REST_CAP_MS if not replaced else 300)))
-        attempts = [page.background(world.call("rest", {"capMs": cap}, shape=_Rest, deadline_s=left + 0.5)) for world in worlds]
-        while not all(a.done for a in attempts) and activity.dialog is None and activity.ended is None:
+        attempts = [
+            page.background(world.call("rest", {"capMs": cap}, shape=_Rest, deadline_s=left + 0.5)) for world in worlds
+        ]
+        while not all(a.done for a in attempts) and not activity.interrupted():
             if not await activity.wait(deadline + 0.2 - page.clock()):
                 return False
-        if activity.dialog is not None or activity.ended is not None:
-            return activity.dialog is not None
+        if activity.interrupted():
+            break
         try:
             rests = [attempt.result() for attempt in attempts]
-        except ContextGone:
+        except ContextGoneError:
             continue
-        except (PageEnded, Unresponsive):
+        except (PageEndedError, UnresponsiveError):
             return False
         if activity.busy or page.expects_popup:
             continue

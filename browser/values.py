@@ -56,8 +56,8 @@ class FrameSummary(Struct, frozen=True):
 class Snapshot(Struct, frozen=True):
     """What a page offers at one instant.
 
-    `counts` are totals per role over every listed frame, `nodes` the bounded choice: viewport first. `cut` says that a walk ran out of time, so
-    that the counts are lower bounds.
+    `counts` are totals per role over every listed frame, `nodes` the bounded choice: viewport first. `cut` says that
+    a walk ran out of time, so that the counts are lower bounds.
     """
 
     snapshot_id: str

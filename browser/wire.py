@@ -8,29 +8,47 @@ import msgspec
 from playwright.async_api import CDPSession
 from playwright.async_api import Error as PlaywrightError
 
-from browser.errors import PageEnded, Unresponsive
+from browser.errors import PageEndedError, UnresponsiveError
 
 T = TypeVar("T")
 
 DOM_DEADLINE_S = 3.0
 
 # What Playwright says when a target, a session or a whole engine went away under a call.
-_GONE = ("Target page, context or browser has been closed", "Target closed", "Session closed", "Connection closed", "has been closed", "crashed")
-_NO_CONTEXT = ("Cannot find context", "Execution context was destroyed", "Inspected target navigated", "uniqueContextId not found", "Cannot find object with id")
+_GONE = (
+    "Target page, context or browser has been closed",
+    "Target closed",
+    "Session closed",
+    "Connection closed",
+    "has been closed",
+    "crashed",
+)
+_NO_CONTEXT = (
+    "Cannot find context",
+    "Execution context was destroyed",
+    "Inspected target navigated",
+    "uniqueContextId not found",
+    "Cannot find object with id",
+)
 
 
-class ContextGone(Exception):
+class ContextGoneError(Exception):
     """The document a call was meant for is gone; the page itself may live on."""
 
 
 class Emitter(Protocol):
     """Anything of Playwright's that listeners are put on."""
 
-    def on(self, event: str, f: Callable[..., None]) -> None: ...
+    def on(self, event: str, f: Callable[..., None]) -> None:
+        """Call `f` at every such event."""
+        ...
 
 
 class Faults:
-    """Counts events that did not have the documented shape. An exception in a listener would surface in an unrelated call."""
+    """Counts events that did not have the documented shape.
+
+    An exception in a listener would surface in an unrelated call.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -58,30 +76,39 @@ def translated(error: PlaywrightError) -> Exception:
     """The library's own error for one of Playwright's; the error itself when it says something else."""
     text = str(error)
     if any(mark in text for mark in _NO_CONTEXT):
-        return ContextGone(text)
+        return ContextGoneError(text)
     if any(mark in text for mark in _GONE):
-        return PageEnded("closed")
+        return PageEndedError("closed")
     return error
 
 
-async def send(session: CDPSession, method: str, params: Mapping[str, object] | None = None, *, deadline_s: float = DOM_DEADLINE_S) -> object:
+async def send(
+    session: CDPSession, method: str, params: Mapping[str, object] | None = None, *, deadline_s: float = DOM_DEADLINE_S
+) -> object:
     """One protocol call.
 
     Raises:
-        ContextGone: the document went away.
-        PageEnded: the page or engine went away.
-        Unresponsive: no answer in `deadline_s`.
+        ContextGoneError: the document went away.
+        PageEndedError: the page or engine went away.
+        UnresponsiveError: no answer in `deadline_s`.
     """
     try:
         async with asyncio.timeout(deadline_s):
             return cast("object", await session.send(method, dict(params or {})))
     except TimeoutError:
-        raise Unresponsive("page_unresponsive", call=method) from None
+        raise UnresponsiveError("page_unresponsive", call=method) from None
     except PlaywrightError as error:
         raise translated(error) from error
 
 
-async def ask(session: CDPSession, method: str, params: Mapping[str, object], shape: type[T], *, deadline_s: float = DOM_DEADLINE_S) -> T:
+async def ask(
+    session: CDPSession,
+    method: str,
+    params: Mapping[str, object],
+    shape: type[T],
+    *,
+    deadline_s: float = DOM_DEADLINE_S,
+) -> T:
     """One protocol call whose answer is decoded into `shape`. Raises as `send`."""
     return msgspec.convert(await send(session, method, params, deadline_s=deadline_s), shape, strict=False)
 
@@ -113,5 +140,5 @@ class Returned(msgspec.Struct, rename="camel"):
     exception_details: ExceptionThrown | None = None
 
 
-class WorldFault(RuntimeError):
+class WorldFaultError(RuntimeError):
     """Our own script in the page failed: a fault of ours or a document the engine can't lay out."""

@@ -1,4 +1,7 @@
-"""The short rendering of snapshots and observations: one line per thing, bounded, impossible to forge from page text. Pure."""
+"""The short rendering of snapshots and observations.
+
+One line per thing, bounded, impossible to forge from page text. Pure.
+"""
 
 import unicodedata
 from collections.abc import Iterable
@@ -6,11 +9,21 @@ from collections.abc import Iterable
 from browser.values import Diff, Found, Node, Observation, Snapshot
 
 OUTLINE_BYTES = 7_200
-_PLURALS = {"checkbox": "checkboxes", "textbox": "textboxes", "combobox": "comboboxes", "switch": "switches", "text": "texts", "searchbox": "searchboxes"}
+_PLURALS = {
+    "checkbox": "checkboxes",
+    "textbox": "textboxes",
+    "combobox": "comboboxes",
+    "switch": "switches",
+    "text": "texts",
+    "searchbox": "searchboxes",
+}
 
 
 def quoted(name: str, most: int = 120) -> str:
-    """A name as one quoted line: quotes, control, format (bidi, zero width) and line separating characters escaped, long ones cut."""
+    """A name as one quoted line.
+
+    Quotes, control, format (bidi, zero width) and line separating characters escaped, long ones cut.
+    """
     cut = name if len(name) <= most else name[: most - 1] + "…"
     if cut.isascii() and cut.isprintable() and '"' not in cut and "\\" not in cut:
         return f'"{cut}"'
@@ -52,7 +65,9 @@ def node_line(node: Node) -> str:
         parts.append(f"[{', '.join(words)}]")
     if node.options:
         more = node.option_count - len(node.options)
-        parts.append("options: " + ", ".join(quoted(option, 40) for option in node.options) + (f" +{more}" if more > 0 else ""))
+        parts.append(
+            "options: " + ", ".join(quoted(option, 40) for option in node.options) + (f" +{more}" if more > 0 else "")
+        )
     return " ".join(parts)
 
 
@@ -81,11 +96,15 @@ class _Page:
 
 
 def snapshot_outline(snapshot: Snapshot, budget: int = OUTLINE_BYTES) -> str:
-    """A snapshot as text of at most `budget` UTF-8 bytes: viewport first, then controls outside it, then what was left out."""
+    """A snapshot as text of at most `budget` UTF-8 bytes.
+
+    Viewport first, then controls outside it, then what was left out.
+    """
     page = _Page(budget - 400)
     page.add(f"{snapshot.snapshot_id} {quoted(snapshot.title, 80)} {snapshot.url[:200]}")
+    top = snapshot.scroll[1]
     if snapshot.full_height > snapshot.viewport.height:
-        page.add(f"viewport y {snapshot.scroll[1]:.0f}-{snapshot.scroll[1] + snapshot.viewport.height:.0f} of {snapshot.full_height}")
+        page.add(f"viewport y {top:.0f}-{top + snapshot.viewport.height:.0f} of {snapshot.full_height}")
     for frame in snapshot.frames[1:]:
         page.add(f"frame {frame.key} in {frame.parent} {frame.url[:120]}")
     nodes = [node for node in snapshot.nodes if not node.label_of_control]
@@ -104,7 +123,10 @@ def snapshot_outline(snapshot: Snapshot, budget: int = OUTLINE_BYTES) -> str:
                 break
             shown[node.role] = shown.get(node.role, 0) + 1
     labels = sum(1 for node in snapshot.nodes if node.label_of_control)
-    rest = {role: number - shown.get(role, 0) - (labels if role == "label" else 0) for role, number in snapshot.counts.items()}
+    rest = {
+        role: number - shown.get(role, 0) - (labels if role == "label" else 0)
+        for role, number in snapshot.counts.items()
+    }
     left_out = _counted((role, number) for role, number in rest.items() if number > 0)
     if left_out:
         page.left += 400
@@ -150,7 +172,11 @@ def diff_lines(diff: Diff) -> list[str]:
 def observation_outline(seen: Observation, budget: int = 4_000) -> str:
     """An observation as text of at most `budget` bytes; a fresh document brings its own outline."""
     page = _Page(budget)
-    page.add(("settled" if seen.settled else "NOT settled") + f" after {seen.elapsed_ms:.0f} ms" + (f", {seen.snapshot_id}" if seen.snapshot_id else ""))
+    page.add(
+        ("settled" if seen.settled else "NOT settled")
+        + f" after {seen.elapsed_ms:.0f} ms"
+        + (f", {seen.snapshot_id}" if seen.snapshot_id else "")
+    )
     if seen.navigation is not None:
         page.add(f"navigated: {seen.navigation.url[:300]} ({seen.navigation.navigation_id})")
     if seen.dialog:

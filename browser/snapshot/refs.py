@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from browser.errors import StaleRef, StaleSnapshot
+from browser.errors import StaleRefError, StaleSnapshotError
 from browser.values import Node
 
 KEPT_SNAPSHOTS = 8
@@ -28,7 +28,10 @@ class Refs:
         return self._next.get(frame, 1)
 
     def admit(self, frame: str, document: str, nodes: Iterable[Node], following: int) -> None:
-        """Record refs of a document that is about to be shown; `following` is the number its world would hand out next."""
+        """Record refs of a document that is about to be shown.
+
+        `following` is the number its world would hand out next.
+        """
         for node in nodes:
             self._document.setdefault(node.ref, document)
         self._next[frame] = max(self.base(frame), following)
@@ -52,13 +55,13 @@ class Refs:
         """Frame key, number and document of a ref.
 
         Raises:
-            StaleRef: never handed out, or malformed.
-            StaleSnapshot: the snapshot is not remembered.
+            StaleRefError: never handed out, or malformed.
+            StaleSnapshotError: the snapshot is not remembered.
         """
         if snapshot_id is not None and snapshot_id not in self._snapshots and snapshot_id not in self._observations:
-            raise StaleSnapshot("stale_snapshot")
+            raise StaleSnapshotError("stale_snapshot")
         document = self._document.get(ref)
         frame, dash, number = ref.rpartition("-e")
         if document is None or not dash or not number.isdecimal():
-            raise StaleRef("stale_ref")
+            raise StaleRefError("stale_ref")
         return frame, int(number), document

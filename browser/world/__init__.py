@@ -1,4 +1,7 @@
-"""Our script in the isolated world of every document: checks, walks and watches with the engine's own, unforgeable prototypes."""
+"""Our script in the isolated world of every document.
+
+Checks, walks and watches with the engine's own, unforgeable prototypes.
+"""
 
 import asyncio
 from pathlib import Path
@@ -7,21 +10,17 @@ from typing import TypeVar
 import msgspec
 from playwright.async_api import CDPSession
 
-from browser.wire import DOM_DEADLINE_S, Returned, WorldFault, ask
+from browser.wire import DOM_DEADLINE_S, Returned, WorldFaultError, ask
 
 T = TypeVar("T")
 
 WORLD_NAME = "lomi"
-_PARTS = ("tree", "names", "walk", "settle", "act")
-_EXPORTS = (
-    "collect find differ mark rest prepare arm disarm verdict aim plan put choose_ pick filled checkedNow scrollTarget scrollDirect scrolled boxOf "
-    "conclude hiding adopt nodeOf"
-)
+_PARTS = ("tree", "names", "walk", "settle", "act", "fetch", "exports")
 
 
 def _source() -> str:
     parts = "\n".join((Path(__file__).parent / f"{part}.js").read_text(encoding="utf-8") for part in _PARTS)
-    return f"globalThis.lomi = (() => {{ 'use strict';\n{parts}\nreturn {{ {', '.join(_EXPORTS.split())} }};\n}})();"
+    return f"globalThis.lomi = (() => {{ 'use strict';\n{parts}\n}})();"
 
 
 SOURCE = _source()
@@ -41,17 +40,28 @@ class World:
         """Call one function of our script with plain values; the answer is decoded into `shape`.
 
         Raises:
-            ContextGone: the document is gone.
-            PageEnded: the page is gone.
-            Unresponsive: the page did not answer.
-            WorldFault: our script failed.
+            ContextGoneError: the document is gone.
+            PageEndedError: the page is gone.
+            UnresponsiveError: the page did not answer.
+            WorldFaultError: our script failed.
         """
-        answer = await self._apply(function, [{"value": value} for value in arguments], by_value=True, deadline_s=deadline_s)
+        answer = await self._apply(
+            function, [{"value": value} for value in arguments], by_value=True, deadline_s=deadline_s
+        )
         return msgspec.convert(answer.result.value, shape, strict=False)
+
+    async def run(self, function: str, *arguments: object) -> None:
+        """Call one function of our script for what it does. Raises as `call`."""
+        await self._apply(function, [{"value": value} for value in arguments], by_value=True, deadline_s=DOM_DEADLINE_S)
 
     async def handle(self, function: str, *object_ids: str, by_value: bool = False) -> str | None:
         """Call one function with page objects; the id of the object it returns. Raises as `call`."""
-        answer = await self._apply(function, [{"objectId": object_id} for object_id in object_ids], by_value=by_value, deadline_s=DOM_DEADLINE_S)
+        answer = await self._apply(
+            function,
+            [{"objectId": object_id} for object_id in object_ids],
+            by_value=by_value,
+            deadline_s=DOM_DEADLINE_S,
+        )
         return answer.result.object_id
 
     async def node(self, number: int) -> str | None:
@@ -59,7 +69,9 @@ class World:
         answer = await self._apply("nodeOf", [{"value": number}], by_value=False, deadline_s=DOM_DEADLINE_S)
         return answer.result.object_id
 
-    async def _apply(self, function: str, arguments: list[dict[str, object]], *, by_value: bool, deadline_s: float) -> Returned:
+    async def _apply(
+        self, function: str, arguments: list[dict[str, object]], *, by_value: bool, deadline_s: float
+    ) -> Returned:
         params = {
             "functionDeclaration": f"function (...given) {{ return lomi.{function}(...given); }}",
             "executionContextId": self.context_id,
@@ -71,5 +83,5 @@ class World:
         answer = await ask(self.session, "Runtime.callFunctionOn", params, Returned, deadline_s=deadline_s)
         if answer.exception_details is not None:
             thrown = answer.exception_details.exception
-            raise WorldFault((thrown.description if thrown else None) or answer.exception_details.text)
+            raise WorldFaultError((thrown.description if thrown else None) or answer.exception_details.text)
         return answer

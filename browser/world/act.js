@@ -96,11 +96,11 @@ async function prepare(number, options) {
   }
   if (!rendered(element)) return refusal('hidden');
   if (!enabledOf(element) && options.wants !== 'hover' && options.wants !== 'scroll') return refusal('disabled');
-  mark({ base: options.base, most: options.most, budgetMs: 250 });
   let boxes = boxesOf(element);
   if (!boxes.length) return refusal('no_box');
   if (!inView(boxes) || options.position || deepestOutside(element, boxes)) {
     element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
+    version += 1;
     boxes = boxesOf(element);
     if (!boxes.length || !inView(boxes)) return refusal('offscreen');
   }
@@ -114,6 +114,7 @@ async function prepare(number, options) {
     const hit = deepestAt(x, y);
     if (related(element, hit)) {
       const already = deepActive() === element;
+      mark({ base: options.base, most: options.most });
       arm(number, options.arm || 'free');
       return { x, y, focused: already, checked: checkedOf(element), role, secret: privateField(element), tag: element.tagName };
     }
@@ -236,7 +237,7 @@ function put(number, text) {
   return {};
 }
 
-function choose_(number, wanted) {
+function canPick(number, wanted) {
   const element = nodeOf(number);
   if (!element) return refusal('detached');
   const options = wanted.map((text) => optionFor(element, text));
@@ -264,7 +265,7 @@ function filled(number, text) {
   return { length: privateField(element) ? null : value.length, equal: clean(value) === clean(wanted) };
 }
 
-const checkedNow = (number) => { const element = nodeOf(number); return element ? checkedOf(element) : null; };
+const checkedNow = (number) => { const element = nodeOf(number); return { checked: element ? checkedOf(element) : null }; };
 
 function scrollTarget(number, dx, dy) {
   if (!number) {
@@ -309,3 +310,5 @@ function boxOf(number) {
   const box = element.getBoundingClientRect();
   return { x: box.left, y: box.top, width: box.width, height: box.height, scrollX, scrollY };
 }
+
+const viewNow = () => ({ x: innerWidth, y: innerHeight });

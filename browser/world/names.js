@@ -8,30 +8,26 @@ const INPUT_ROLES = { checkbox: 'checkbox', radio: 'radio', range: 'slider', but
 const EDITABLE_TYPES = new Set('text search email url tel password number date time month week datetime-local color'.split(' '));
 const PRIVATE = /token|secret|csrf|credential|one-time|otp|passw|cc-|card-?n/i;
 
+const TAG_ROLES = { BUTTON: 'button', SUMMARY: 'button', SELECT: 'combobox', TEXTAREA: 'textbox', LABEL: 'label', H1: 'heading', H2: 'heading',
+  H3: 'heading', H4: 'heading', H5: 'heading', H6: 'heading', DIALOG: 'dialog' };
+
 function roleOf(element) {
-  const explicit = element.getAttribute('role');
   const tag = element.tagName;
+  if (!element.hasAttributes()) return tag === 'INPUT' ? 'textbox' : TAG_ROLES[tag] || null;
   if (tag === 'INPUT') {
     if (element.type === 'hidden') return null;
     if (element.type === 'file') return 'file_input';
   }
+  const explicit = element.getAttribute('role');
   if (explicit) {
     const role = explicit.trim().split(/\s+/)[0].toLowerCase().slice(0, 64);
     if (role && role !== 'presentation' && role !== 'none' && role !== 'generic') return role;
   }
-  switch (tag) {
-    case 'A': case 'AREA': return element.hasAttribute('href') ? 'link' : null;
-    case 'BUTTON': case 'SUMMARY': return 'button';
-    case 'INPUT': return INPUT_ROLES[element.type] || 'textbox';
-    case 'SELECT': return 'combobox';
-    case 'TEXTAREA': return 'textbox';
-    case 'LABEL': return 'label';
-    case 'H1': case 'H2': case 'H3': case 'H4': case 'H5': case 'H6': return 'heading';
-    case 'IMG': return element.alt ? 'img' : null;
-    case 'DIALOG': return 'dialog';
-    case 'OPTION': return null;
-    default:
-  }
+  if (tag === 'A' || tag === 'AREA') { if (element.hasAttribute('href')) return 'link'; }
+  if (tag === 'INPUT') return INPUT_ROLES[element.type] || 'textbox';
+  if (tag === 'IMG') return element.alt ? 'img' : null;
+  const own = TAG_ROLES[tag];
+  if (own) return own;
   const editable = element.getAttribute('contenteditable');
   if (editable !== null && editable.toLowerCase() !== 'false') return 'textbox';
   if (element.hasAttribute('onclick') || (element.hasAttribute('tabindex') && element.tabIndex >= 0)) return 'clickable';

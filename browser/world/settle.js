@@ -28,6 +28,7 @@ function changed(records) {
   for (const record of records) {
     if (!noisy(record.target, now, armed ? armed.at : 0)) lastChange = now;
   }
+  if (waiters.size) wake();
 }
 
 function observe(root) {
@@ -40,7 +41,10 @@ function watch() {
   if (watching) return;
   watching = new MutationObserver(changed);
   observe(document);
-  const touched = () => { version += 1; };
+  const touched = () => {
+    version += 1;
+    if (waiters.size) wake();
+  };
   for (const kind of ['scroll', 'resize', 'focusin', 'focusout', 'input', 'change', 'toggle', 'transitionend', 'animationend', 'load',
     'pointerover', 'fullscreenchange']) {
     addEventListener(kind, touched, { capture: true, passive: true });

@@ -38,9 +38,14 @@ function mayHide(element) {
   return !element.firstChild && element.offsetHeight > 0;
 }
 
-// Every thing to act on or read, in document order. The walk is iterative and bounded by time.
-// Modes of a child list: 0 plain; 1 inside a line of text, where phrasing is part of that line; 2 inside something named by its content.
-function gather(budgetMs) {
+const TEXTUAL = 1; // mode of a child list inside a line of text: phrasing is part of that line
+const NAMED = 2; // mode of a child list inside something named by its content: only controls count
+const MANY = 40;
+
+// Every thing to act on or read, in document order. The walk is iterative and bounded by time. Among many siblings one that lies outside the
+// viewport is taken to hold nothing inside it: measuring every box of a long table would cost more than the rest of the walk.
+// `wanted(element, role)` leaves out what a query can't match before anything is measured.
+function gather(budgetMs, wanted) {
   const began = performance.now();
   const found = [];
   const hosts = [];
@@ -51,12 +56,13 @@ function gather(budgetMs) {
   const start = document.body || document.documentElement;
   const lists = start ? [childrenOf(start)] : [];
   const places = [0];
+  const sizes = start ? [lists[0].length] : [];
   const modes = [0];
+  const fars = [false];
   while (lists.length) {
     const top = lists.length - 1;
-    const list = lists[top];
-    if (places[top] >= list.length) { lists.pop(); places.pop(); modes.pop(); continue; }
-    const element = list[places[top]];
+    if (places[top] >= sizes[top]) { lists.pop(); places.pop(); sizes.pop(); modes.pop(); fars.pop(); continue; }
+    const element = lists[top][places[top]];
     places[top] += 1;
     if (element.nodeType !== 1) continue;
     steps += 1;
@@ -64,27 +70,36 @@ function gather(budgetMs) {
     const tag = element.tagName;
     if (SKIPPED.has(tag)) continue;
     const mode = modes[top];
-    const leaf = !element.firstElementChild;
+    const leaf = element.firstElementChild === null;
     let role = roleOf(element);
-    if (role && mode === 2 && !CONTROL_ROLES.has(role)) role = null;
-    const text = !role && mode !== 2 && element.firstChild !== null && !(mode === 1 && PHRASING.has(tag)) && hasOwnText(element);
+    if (role && mode === NAMED && !CONTROL_ROLES.has(role)) role = null;
+    const text = !role && mode !== NAMED && element.firstChild !== null && !(mode === TEXTUAL && PHRASING.has(tag)) && hasOwnText(element);
     if (text) role = 'text';
-    if (role || (leaf && mode === 0 && !element.firstChild) || (mode === 0 && tag.includes('-'))) {
+    let far = fars[top];
+    const lone = !role && ((leaf && mode === 0 && element.firstChild === null) || (mode === 0 && tag.includes('-')));
+    if (!far && ((role && !wanted) || lone || (sizes[top] > MANY && !leaf))) {
       const box = element.getBoundingClientRect();
       const near = box.bottom > 0 && box.top < height && box.right > 0 && box.left < width && (box.width > 0 || box.height > 0);
+      far = !near && sizes[top] > MANY && box.height > 0;
       if (near && hosts.length < 64 && mayHide(element)) hosts.push(element);
-      if (near && (text || (!role && box.width >= 4 && leaf)) && getComputedStyle(element).cursor === 'pointer' &&
+      if (near && (text || (lone && leaf && box.width >= 4)) && getComputedStyle(element).cursor === 'pointer' &&
         (text ? !insideControl(element) : !pointerParent(element))) role = 'clickable';
-      if (role) {
-        if (rendered(element)) found.push({ element, role, near, y: box.top, control: CONTROL_ROLES.has(role) });
+      if (role && !(wanted && !wanted(element, role))) {
+        if (rendered(element)) found.push({ element, role, near, control: CONTROL_ROLES.has(role) });
         else if (!element.checkVisibility()) continue;
       }
+    } else if (role && !(wanted && !wanted(element, role))) {
+      if (rendered(element)) found.push({ element, role, near: false, control: CONTROL_ROLES.has(role) });
+      else if (!element.checkVisibility()) continue;
     }
     if (LEAVES.has(tag) || (role === 'textbox' && element.isContentEditable)) continue;
     if (!leaf || rootOf(element)) {
-      lists.push(childrenOf(element));
+      const children = childrenOf(element);
+      lists.push(children);
       places.push(0);
-      modes.push(role && NAMED_BY_CONTENT.has(role) ? 2 : text || (mode === 1 && PHRASING.has(tag)) ? 1 : mode === 2 ? 2 : 0);
+      sizes.push(children.length);
+      modes.push(role && NAMED_BY_CONTENT.has(role) ? NAMED : text || (mode === TEXTUAL && PHRASING.has(tag)) ? TEXTUAL : mode === NAMED ? NAMED : 0);
+      fars.push(far);
     }
   }
   return { found, hosts, cut, steps, ms: performance.now() - began };
@@ -229,30 +244,45 @@ function deepActive() {
 
 const ALIASES = { searchbox: 'textbox', spinbutton: 'textbox', listbox: 'combobox' };
 
+const flat = (text) => text.replace(/\s+/g, ' ').trim().toLowerCase();
+const NAME_ATTRIBUTES = ['aria-label', 'aria-labelledby', 'title', 'alt', 'placeholder'];
+
+// Whether an element's name could hold a text: cheap, and never wrongly no.
+function mayBeNamed(element, wanted) {
+  if (element.id && element.id.toLowerCase() === wanted) return true;
+  if (/^(INPUT|SELECT|TEXTAREA|IMG|AREA)$/.test(element.tagName) || NAME_ATTRIBUTES.some((name) => element.hasAttribute(name))) return true;
+  if (element.querySelector('img, svg, slot, [aria-label]') || rootOf(element)) return true;
+  const content = element.textContent;
+  return content.length < 20000 && flat(content).includes(wanted);
+}
+
 // Find by text or role over the whole document.
 function find(options) {
   watch();
   nextRef = Math.max(nextRef, options.base || 1);
-  const walk = gather(options.budgetMs || 1000);
-  const wanted = (options.text || '').replace(/\s+/g, ' ').trim().toLowerCase();
+  const wanted = flat(options.text || '');
   const role = options.role ? options.role.toLowerCase() : '';
+  const walk = gather(options.budgetMs || 1500, (element, its) =>
+    (!role || its === role || ALIASES[role] === its) && (!wanted || mayBeNamed(element, wanted)));
+  lastHosts = walk.hosts;
+  for (const host of walk.hosts) checkedHosts.add(host);
   const began = performance.now();
   const matches = [];
   let total = 0;
-  let cut = walk.cut;
+  let { cut } = walk;
   for (const item of walk.found) {
-    if (performance.now() - began > 1500) { cut = true; break; }
-    if (role && item.role !== role && ALIASES[role] !== item.role) continue;
-    if (wanted) {
-      const cheap = item.element.textContent;
-      if (cheap.length > 20000 && !item.control) continue;
-      const name = nameOf(item.element, item.role)[0].toLowerCase();
-      if (options.exact ? name !== wanted : !name.includes(wanted) && item.element.id.toLowerCase() !== wanted) continue;
+    if (performance.now() - began > 1000) { cut = true; break; }
+    if (wanted && !(item.element.id && item.element.id.toLowerCase() === wanted)) {
+      const name = flat(nameOf(item.element, item.role)[0]);
+      if (options.exact ? name !== wanted : !name.includes(wanted)) continue;
     }
     total += 1;
-    if (matches.length < (options.most || 50)) matches.push(lineOf(item));
+    if (matches.length >= (options.most || 50)) continue;
+    const box = item.element.getBoundingClientRect();
+    item.near = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+    matches.push(lineOf(item));
   }
-  return { items: matches, total, cut, next: nextRef, counts: {}, near: 0, hosts: 0, ms: performance.now() - began, ...where() };
+  return { items: matches, total, cut, next: nextRef, counts: {}, near: 0, hosts: walk.hosts.length, ms: walk.ms, ...where() };
 }
 
 const hiding = () => lastHosts;
@@ -262,3 +292,7 @@ function adopt(host, root) {
   observe(root);
   version += 1;
 }
+
+const scaleNow = () => devicePixelRatio;
+
+const whereNow = () => where();

@@ -1,0 +1,277 @@
+"""The other trusted inputs: keys, scrolling, choosing options, hovering, dragging."""
+
+import math
+from contextlib import nullcontext
+
+import msgspec
+from playwright.async_api import Error as PlaywrightError
+
+from browser.actions import DISPATCH_S, Aim, Effect, Refusal, aim, dispatch_mouse, locate, raise_refusal, start_of
+from browser.errors import BrowserError, RefusedError, StaleRefError
+from browser.page import Page
+from browser.settle import SETTLE_S, begin, observe
+from browser.values import Acted
+from browser.wire import ContextGoneError
+from browser.world import World
+
+MOST_DELTA = 10_000
+
+
+class _Point(Refusal):
+    x: float = 0
+    y: float = 0
+
+
+class _Scroll(msgspec.Struct):
+    x: float = 0
+    y: float = 0
+
+
+class _Choice(Refusal):
+    ok: bool = False
+
+
+async def _pressed(page: Page, chord: str, count: int) -> None:
+    for _ in range(count):
+        await page.playwright.keyboard.press(chord)
+
+
+async def key(
+    page: Page,
+    chord: str,
+    *,
+    ref: str | None = None,
+    snapshot_id: str | None = None,
+    count: int = 1,
+    must_be_focused: bool = False,
+    settle_s: float = SETTLE_S,
+    effect: Effect | None = None,
+) -> Acted:
+    """Press a key or a chord such as ``Control+Shift+A``, with its default action; `ref` gets the focus first.
+
+    Raises:
+        StaleRefError, StaleSnapshotError, BlockedError, PageEndedError: before any effect.
+        RefusedError: ``unknown_key``; ``not_focused`` when `must_be_focused` and another node has the focus.
+    """
+    async with page.turn:
+        page.require_free()
+        world = await page.main_world()
+        target: Aim | None = None
+        if ref is not None:
+            target = await aim(page, ref, snapshot_id, "key")
+            if must_be_focused and not target.prepared.focused:
+                raise RefusedError("not_focused", ref=ref)
+        async with effect or nullcontext():
+            start = begin(page, world) if target is None else start_of(page, target)
+            if target is None:
+                await world.run("arm", 0, "free")
+            elif not target.prepared.focused:
+                raise_refusal(await target.world.call("aim", target.number, "focus", shape=Refusal), ref or "")
+            attempt = await page.unless_blocked(_pressed(page, chord, count), DISPATCH_S + 0.05 * count)
+            if attempt.done:
+                try:
+                    attempt.result()
+                except PlaywrightError as error:
+                    if "Unknown key" in str(error):
+                        raise RefusedError("unknown_key", key=chord[:64]) from error
+                    raise
+        observation = await observe(page, start, settle_s)
+    return Acted(ref, page.navigation_id, observation)
+
+
+async def type_text(
+    page: Page,
+    ref: str,
+    text: str,
+    *,
+    snapshot_id: str | None = None,
+    settle_s: float = SETTLE_S,
+    effect: Effect | None = None,
+) -> Acted:
+    """Type into a field key by key at its caret, for pages that listen to keys. Raises as `key`."""
+    async with page.turn:
+        page.require_free()
+        target = await aim(page, ref, snapshot_id, "fill")
+        async with effect or nullcontext():
+            start = start_of(page, target)
+            raise_refusal(await target.world.call("aim", target.number, "focus", shape=Refusal), ref)
+            attempt = await page.unless_blocked(page.playwright.keyboard.type(text), DISPATCH_S + 0.02 * len(text))
+            if attempt.done:
+                attempt.result()
+        observation = await observe(page, start, settle_s)
+    return Acted(ref, page.navigation_id, observation)
+
+
+async def scroll(
+    page: Page,
+    delta_x: float,
+    delta_y: float,
+    *,
+    ref: str | None = None,
+    frame: str = "main",
+    snapshot_id: str | None = None,
+    settle_s: float = SETTLE_S,
+    effect: Effect | None = None,
+) -> Acted:
+    """Turn the wheel over a frame's viewport, or over the node `ref`, by CSS pixels.
+
+    Where no point of the viewport turns the viewport itself (an inner scroller covers it all), the viewport is
+    scrolled by script and
+    `input_mode` says so.
+
+    Raises:
+        RefusedError: ``malformed_value`` for deltas that are not finite or over 10,000.
+        StaleRefError, StaleSnapshotError, BlockedError, PageEndedError: before any effect.
+    """
+    if not all(math.isfinite(delta) and abs(delta) <= MOST_DELTA for delta in (delta_x, delta_y)):
+        raise RefusedError("malformed_value")
+    async with page.turn:
+        page.require_free()
+        main = await page.main_world()
+        world, number = await _scrolled_frame(page, ref, frame, snapshot_id)
+        try:
+            point = await world.call("scrollTarget", number, delta_x, delta_y, shape=_Point)
+            raise_refusal(point, ref or "viewport")
+            place = await page.frames.place(world.frame_id)
+        except ContextGoneError:
+            raise StaleRefError("stale_ref", ref=ref or frame) from None
+        scripted = point.x < 0
+        async with effect or nullcontext():
+            start = begin(page, *({main, world}))
+            await world.run("mark", {"base": page.refs.base(page.frames.key(world.frame_id)), "most": 200})
+            await world.run("arm", 0, "free")
+            if scripted:
+                await world.call("scrollDirect", number, delta_x, delta_y, shape=_Scroll)
+            else:
+                x, y = point.x + place.x, point.y + place.y
+                await dispatch_mouse(page, "mouseMoved", x, y)
+                attempt = await page.unless_blocked(
+                    dispatch_mouse(page, "mouseWheel", x, y, delta=(delta_x, delta_y)), DISPATCH_S
+                )
+                if attempt.done:
+                    attempt.result()
+        observation = await observe(page, start, settle_s)
+        try:
+            at = await world.call("scrolled", number, shape=_Scroll)
+            position: tuple[float, float] | None = (at.x, at.y)
+        except (ContextGoneError, BrowserError):
+            position = None
+    return Acted(
+        ref, page.navigation_id, observation, input_mode="scripted" if scripted else "trusted", scroll=position
+    )
+
+
+async def _scrolled_frame(page: Page, ref: str | None, frame: str, snapshot_id: str | None) -> tuple[World, int]:
+    if ref is not None:
+        world, _, number = locate(page, ref, snapshot_id)
+        return world, number
+    frame_id = page.frames.frame_of(frame)
+    found = page.frames.world(frame_id) if frame_id else None
+    if found is None:
+        raise StaleRefError("stale_ref", ref=f"{frame}-viewport")
+    return found, 0
+
+
+async def select(
+    page: Page,
+    ref: str,
+    options: tuple[str, ...],
+    *,
+    snapshot_id: str | None = None,
+    settle_s: float = SETTLE_S,
+    effect: Effect | None = None,
+) -> Acted:
+    """Choose a select's options by label or value.
+
+    The engine's own list can't be driven headless: `input_mode` is ``scripted``.
+
+    Raises:
+        RefusedError: ``not_selectable``, ``no_such_option``, ``one_option_only`` and the usual checks; nothing
+            was done.
+    """
+    async with page.turn:
+        page.require_free()
+        target = await aim(page, ref, snapshot_id, "select")
+        raise_refusal(await target.world.call("canPick", target.number, list(options), shape=_Choice), ref)
+        async with effect or nullcontext():
+            start = start_of(page, target)
+            attempt = await page.unless_blocked(
+                target.world.call("pick", target.number, list(options), shape=Refusal), DISPATCH_S
+            )
+            if attempt.done:
+                raise_refusal(attempt.result(), ref)
+        observation = await observe(page, start, settle_s)
+    return Acted(ref, page.navigation_id, observation, input_mode="scripted", delivered=True)
+
+
+async def hover(
+    page: Page, ref: str, *, snapshot_id: str | None = None, settle_s: float = SETTLE_S, effect: Effect | None = None
+) -> Acted:
+    """Move the pointer over a node's first uncovered point. Raises as `browser.actions.click`."""
+    async with page.turn:
+        page.require_free()
+        target = await aim(page, ref, snapshot_id, "hover")
+        async with effect or nullcontext():
+            start = start_of(page, target)
+            attempt = await page.unless_blocked(dispatch_mouse(page, "mouseMoved", target.x, target.y), DISPATCH_S)
+            if attempt.done:
+                attempt.result()
+        observation = await observe(page, start, settle_s)
+    return Acted(ref, page.navigation_id, observation)
+
+
+async def drag(
+    page: Page,
+    ref: str,
+    to_ref: str,
+    *,
+    snapshot_id: str | None = None,
+    steps: int = 8,
+    settle_s: float = SETTLE_S,
+    effect: Effect | None = None,
+) -> Acted:
+    """Drag one node onto another, with the page's own drag and drop when it has that.
+
+    An error in between lifts the button.
+
+    Raises:
+        StaleRefError, StaleSnapshotError, RefusedError, BlockedError, PageEndedError: before any effect.
+    """
+    async with page.turn:
+        page.require_free()
+        await aim(page, to_ref, snapshot_id, "hover")
+        source = await aim(page, ref, snapshot_id, "hover")
+        goal = await _still_there(page, to_ref, snapshot_id)
+        async with effect or nullcontext():
+            start = start_of(page, source)
+            attempt = await page.unless_blocked(_dragged(page, source, goal, steps), DISPATCH_S + 0.05 * steps)
+            if attempt.done:
+                attempt.result()
+        observation = await observe(page, start, settle_s)
+    return Acted(ref, page.navigation_id, observation)
+
+
+async def _still_there(page: Page, ref: str, snapshot_id: str | None) -> tuple[float, float]:
+    """The second point of a drag, without scrolling the first one away again."""
+    world, _, number = locate(page, ref, snapshot_id)
+    point = await world.call("scrollTarget", number, 0, 0, shape=_Point)
+    raise_refusal(point, ref)
+    place = await page.frames.place(world.frame_id)
+    metrics = await page.main_world()
+    size = await metrics.call("viewNow", shape=_Scroll)
+    x, y = point.x + place.x, point.y + place.y
+    if not (0 <= x < size.x and 0 <= y < size.y):
+        raise RefusedError("offscreen", ref=ref)
+    return x, y
+
+
+async def _dragged(page: Page, source: Aim, goal: tuple[float, float], steps: int) -> None:
+    mouse = page.playwright.mouse
+    await mouse.move(source.x, source.y)
+    await mouse.down()
+    try:
+        await mouse.move(source.x + 4, source.y + 4)
+        await mouse.move(*goal, steps=max(1, steps))
+        await mouse.move(*goal)
+    finally:
+        await mouse.up()

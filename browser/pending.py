@@ -1,0 +1,297 @@
+"""Dialogs, file choosers and downloads of a page.
+
+Objects with an id and a deadline, never a modal state of the server.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+from playwright.async_api import Dialog as PlaywrightDialog
+from playwright.async_api import Download as PlaywrightDownload
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import FileChooser
+
+from browser.errors import NoSuchThingError, TransferFailedError
+from browser.page import Page
+from browser.settle import SETTLE_S, begin, observe
+from browser.values import Acted
+
+Effect = AbstractAsyncContextManager[None]
+Handle = TypeVar("Handle")
+
+DIALOG_S = 60.0
+CHOOSER_S = 120.0
+DOWNLOAD_S = 600.0
+MOST_KEPT = 16
+MOST_DOWNLOAD_BYTES = 512 << 20
+
+
+class Dialog(msgspec.Struct, frozen=True):
+    """An open alert, confirm, prompt or beforeunload question. `message` is page text: untrusted."""
+
+    id: str
+    kind: str
+    message: str
+    deadline: float
+
+
+class Chooser(msgspec.Struct, frozen=True):
+    """A file chooser the page asked for. Nothing waits for it: letting it lapse is how a person cancels."""
+
+    id: str
+    multiple: bool
+    deadline: float
+
+
+class Download(msgspec.Struct, frozen=True):
+    """A download the page began. `path` is a private temporary file until `deadline`; copy it."""
+
+    id: str
+    url: str
+    file_name: str
+    state: Literal["running", "done", "failed"]
+    deadline: float
+    path: Path | None = None
+    byte_length: int | None = None
+    reason: str | None = None
+
+
+def bounded(text: str, most: int) -> str:
+    """Page text of at most `most` UTF-16 units, without lone surrogates."""
+    cut = text.encode("utf-16-le", "surrogatepass")[: most * 2]
+    return cut.decode("utf-16-le", "replace")
+
+
+class _Shelf(Generic[Handle]):
+    """Handles by id, each with a timer; the oldest goes when there are too many."""
+
+    def __init__(self, prefix: str, lapse: Callable[[str, Handle], None]) -> None:
+        self._prefix = prefix
+        self._lapse = lapse
+        self._count = 0
+        self._held: OrderedDict[str, tuple[Handle, asyncio.TimerHandle]] = OrderedDict()
+
+    def name(self) -> str:
+        self._count += 1
+        return f"{self._prefix}{self._count}"
+
+    def put(self, name: str, handle: Handle, seconds: float) -> None:
+        self._held[name] = (handle, asyncio.get_running_loop().call_later(seconds, self.lapse, name))
+        while len(self._held) > MOST_KEPT:
+            self.lapse(next(iter(self._held)))
+
+    def take(self, name: str) -> Handle | None:
+        handle, timer = self._held.pop(name, (None, None))
+        if timer is not None:
+            timer.cancel()
+        return handle
+
+    def lapse(self, name: str) -> None:
+        handle = self.take(name)
+        if handle is not None:
+            self._lapse(name, handle)
+
+    def clear(self) -> None:
+        for name in list(self._held):
+            self.take(name)
+
+
+class Pending:
+    """What a page has asked for and nobody has answered yet."""
+
+    def __init__(
+        self, page: Page, *, dialog_s: float = DIALOG_S, chooser_s: float = CHOOSER_S, download_s: float = DOWNLOAD_S
+    ) -> None:
+        self.dialogs: dict[str, Dialog] = {}
+        self.choosers: dict[str, Chooser] = {}
+        self.downloads: dict[str, Download] = {}
+        self.on_change: list[Callable[[Dialog | Chooser | Download], None]] = []
+        self._page = page
+        self._seconds = (dialog_s, chooser_s, download_s)
+        self._open_dialogs: _Shelf[PlaywrightDialog] = _Shelf("d", self._default)
+        self._open_choosers: _Shelf[FileChooser] = _Shelf("c", lambda name, _chooser: self._drop_chooser(name))
+        self._kept_downloads: _Shelf[PlaywrightDownload] = _Shelf("x", self._drop_download)
+        page.playwright.on("dialog", self._dialog)
+        page.playwright.on("filechooser", self._chooser)
+        page.playwright.on("download", self._download)
+        page.on_ended.append(lambda _reason: self._clear())
+
+    def _tell(self, thing: Dialog | Chooser | Download) -> None:
+        self._page.activity.stir()
+        for told in self.on_change:
+            told(thing)
+
+    def _clear(self) -> None:
+        for shelf in (self._open_dialogs, self._open_choosers, self._kept_downloads):
+            shelf.clear()
+        self.dialogs.clear()
+        self.choosers.clear()
+        self._page.activity.dialog = None
+
+    def _dialog(self, handle: PlaywrightDialog) -> None:
+        name = self._open_dialogs.name()
+        seconds = self._seconds[0]
+        self.dialogs[name] = Dialog(name, handle.type, bounded(handle.message, 512), self._page.clock() + seconds)
+        self._open_dialogs.put(name, handle, seconds)
+        self._page.activity.dialog = name
+        self._tell(self.dialogs[name])
+
+    def _default(self, name: str, handle: PlaywrightDialog) -> None:
+        """Nobody answered in time.
+
+        An alert is acknowledged, everything else declined (a page that asks to stay, stays).
+        """
+        self._page.background(self._answer(name, handle, accept=handle.type == "alert", text=None))
+
+    async def _answer(self, name: str, handle: PlaywrightDialog, *, accept: bool, text: str | None) -> None:
+        try:
+            if not accept:
+                await handle.dismiss()
+            elif text is None:
+                await handle.accept()
+            else:
+                await handle.accept(text)
+        finally:
+            self.dialogs.pop(name, None)
+            if self._page.activity.dialog == name:
+                self._page.activity.dialog = next(iter(self.dialogs), None)
+            self._page.activity.stir()
+
+    async def answer(
+        self,
+        dialog_id: str,
+        *,
+        accept: bool,
+        text: str | None = None,
+        settle_s: float = SETTLE_S,
+        effect: Effect | None = None,
+    ) -> Acted:
+        """Answer an open dialog; `text` is for a prompt.
+
+        Raises:
+            NoSuchThingError: it is not open (any more); nothing was done.
+        """
+        page = self._page
+        page.require_live()
+        handle = self._open_dialogs.take(dialog_id)
+        if handle is None:
+            raise NoSuchThingError("no_such_dialog", dialog=dialog_id)
+        async with effect or nullcontext():
+            start = begin(page, *([world] if (world := page.frames.world(page.frames.main_id)) else []))
+            attempt = page.background(self._answer(dialog_id, handle, accept=accept, text=text))
+            while not attempt.done and page.activity.ended is None:
+                await page.activity.wait(5)
+            if attempt.done:
+                attempt.result()
+        return Acted(None, page.navigation_id, await observe(page, start, settle_s))
+
+    def _chooser(self, handle: FileChooser) -> None:
+        name = self._open_choosers.name()
+        seconds = self._seconds[1]
+        self.choosers[name] = Chooser(name, handle.is_multiple(), self._page.clock() + seconds)
+        self._open_choosers.put(name, handle, seconds)
+        self._page.activity.choosers.append(name)
+        self._tell(self.choosers[name])
+
+    def _drop_chooser(self, name: str) -> None:
+        self.choosers.pop(name, None)
+
+    def dismiss_chooser(self, chooser_id: str) -> None:
+        """Let a chooser go, as a person does who cancels. Raises NoSuchThingError."""
+        if self._open_choosers.take(chooser_id) is None:
+            raise NoSuchThingError("no_such_chooser", chooser=chooser_id)
+        self._drop_chooser(chooser_id)
+
+    async def choose(
+        self, chooser_id: str, files: list[Path], *, settle_s: float = SETTLE_S, effect: Effect | None = None
+    ) -> Acted:
+        """Give a chooser its files by path.
+
+        Raises:
+            NoSuchThingError, TransferFailedError, BlockedError: nothing was done.
+        """
+        page = self._page
+        async with page.turn:
+            page.require_free()
+            chooser = self.choosers.get(chooser_id)
+            if chooser is None:
+                raise NoSuchThingError("no_such_chooser", chooser=chooser_id)
+            if len(files) > 1 and not chooser.multiple:
+                raise TransferFailedError("one_file_only")
+            main = await page.main_world()
+            handle = self._open_choosers.take(chooser_id)
+            if handle is None:
+                raise NoSuchThingError("no_such_chooser", chooser=chooser_id)
+            self._drop_chooser(chooser_id)
+            async with effect or nullcontext():
+                start = begin(page, main)
+                attempt = await page.unless_blocked(handle.set_files(list(files)), 30)
+                if attempt.done:
+                    attempt.result()
+            observation = await observe(page, start, settle_s)
+        return Acted(None, page.navigation_id, observation)
+
+    def _download(self, handle: PlaywrightDownload) -> None:
+        name = self._kept_downloads.name()
+        seconds = self._seconds[2]
+        download = Download(
+            name,
+            bounded(handle.url, 2048),
+            bounded(Path(handle.suggested_filename).name, 255),
+            "running",
+            self._page.clock() + seconds,
+        )
+        self.downloads[name] = download
+        self._kept_downloads.put(name, handle, seconds)
+        self._page.activity.downloads.append(name)
+        self._page.activity.navigating = False  # a navigation that became a download commits nothing
+        self._tell(download)
+        self._page.background(self._finish(name, handle))
+
+    async def _finish(self, name: str, handle: PlaywrightDownload) -> None:
+        path: Path | None = None
+        reason: str | None = None
+        try:
+            path = Path(await handle.path())
+        except PlaywrightError as error:
+            reason = "canceled" if "cancel" in str(error).lower() else "network_failed"
+        download = self.downloads.get(name)
+        if download is None:
+            return
+        size = path.stat().st_size if path is not None else None
+        if size is not None and size > MOST_DOWNLOAD_BYTES:
+            path, reason = None, "too_large"
+            await handle.delete()
+        self.downloads[name] = msgspec.structs.replace(
+            download,
+            state="failed" if path is None else "done",
+            path=path,
+            byte_length=size if path is not None else None,
+            reason=reason,
+        )
+        self._tell(self.downloads[name])
+
+    async def downloaded(self, download_id: str, seconds: float) -> Download:
+        """The download once it is over, or as it stands after `seconds`. Raises NoSuchThingError."""
+        deadline = self._page.clock() + seconds
+        while True:
+            download = self.downloads.get(download_id)
+            if download is None:
+                raise NoSuchThingError("no_such_download", download=download_id)
+            if download.state != "running" or not await self._page.activity.wait(deadline - self._page.clock()):
+                return self.downloads.get(download_id, download)
+
+    def _drop_download(self, name: str, handle: PlaywrightDownload) -> None:
+        download = self.downloads.pop(name, None)
+        if download is not None:
+            self._page.background(self._discard(handle, running=download.state == "running"))
+
+    async def _discard(self, handle: PlaywrightDownload, *, running: bool) -> None:
+        if running:
+            await handle.cancel()
+        await handle.delete()

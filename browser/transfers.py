@@ -1,0 +1,215 @@
+"""Files into and out of a page: attaching by path, and fetching with the page's own session."""
+
+import asyncio
+import base64
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import nullcontext
+from pathlib import Path
+from urllib.parse import urldefrag
+
+import msgspec
+from playwright.async_api import Error as PlaywrightError
+
+from browser.actions import Effect, Refusal, aim_file, start_at
+from browser.errors import StaleRefError, TransferFailedError
+from browser.frames import origin_of
+from browser.page import Page
+from browser.settle import SETTLE_S, observe
+from browser.values import Acted
+from browser.wire import ContextGoneError, send
+
+MOST_INLINE_BYTES = 4 << 20
+MOST_BYTES = 512 << 20
+MOST_CHUNKS = 4096
+PIECE = 1 << 20
+
+
+class UploadFile(msgspec.Struct, frozen=True):
+    """A file to attach.
+
+    Where it lies, the name the page sees, and the hash it must have (checked before the effect).
+    """
+
+    path: Path
+    file_name: str
+    sha256: str | None = None
+
+
+class UploadTarget(msgspec.Struct, frozen=True):
+    """The exact file input a decision was made about."""
+
+    ref: str
+    frame: str
+    origin: str
+    document_url: str
+    label: str
+    multiple: bool
+
+
+class Uploaded(msgspec.Struct, frozen=True):
+    """Files attached and their events dispatched; what the page does with them is its own affair."""
+
+    target: UploadTarget
+    acted: Acted
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    """A whole download in memory."""
+
+    url: str
+    media_type: str
+    content: bytes
+    sha256: str
+
+
+class _Begun(Refusal):
+    id: int = 0
+    status: int = 0
+    media: str = ""
+
+
+class _Piece(Refusal):
+    data: str = ""
+    done: bool = False
+
+
+def _checked_name(name: str) -> str:
+    if (
+        not 1 <= len(name) <= 255
+        or name in {".", ".."}
+        or any(c in "/\\" or ord(c) < 32 or ord(c) == 127 for c in name)
+    ):
+        raise TransferFailedError("bad_file_name")
+    return name
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, in lower-case hex. Blocking: run it in a thread."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+async def upload_target(page: Page, ref: str, *, snapshot_id: str | None = None) -> UploadTarget:
+    """What an upload to `ref` would be attached to: for the person or policy that decides. Raises as `upload`."""
+    aimed = await aim_file(page, ref, snapshot_id)
+    facts = page.frames.facts.get(aimed.world.frame_id)
+    url = facts.url if facts else ""
+    return UploadTarget(ref, aimed.frame, origin_of(url), url, aimed.label, aimed.multiple)
+
+
+async def upload(
+    page: Page,
+    ref: str,
+    files: tuple[UploadFile, ...],
+    *,
+    snapshot_id: str | None = None,
+    decided: UploadTarget | None = None,
+    settle_s: float = SETTLE_S,
+    effect: Effect | None = None,
+) -> Uploaded:
+    """Attach files to a file input by path, whatever their size.
+
+    `decided` is the target a decision was bound to; another one is refused (``stale_ref``).
+
+    Raises:
+        StaleRefError, StaleSnapshotError, RefusedError, BlockedError, PageEndedError, TransferFailedError: before
+        any effect.
+    """
+    async with page.turn:
+        page.require_free()
+        target = await upload_target(page, ref, snapshot_id=snapshot_id)
+        if decided is not None and target != decided:
+            raise StaleRefError("stale_ref", ref=ref)
+        if len(files) > 1 and not target.multiple:
+            raise TransferFailedError("one_file_only")
+        paths = [await _staged(page, file) for file in files]
+        aimed = await aim_file(page, ref, snapshot_id)
+        try:
+            node = await aimed.world.node(aimed.number)
+        except ContextGoneError:
+            node = None
+        if node is None:
+            raise StaleRefError("detached", ref=ref)
+        async with effect or nullcontext():
+            start = await start_at(page, aimed.world)
+            params = {"files": [str(path) for path in paths], "objectId": node}
+            attempt = await page.unless_blocked(
+                send(aimed.world.session, "DOM.setFileInputFiles", params, deadline_s=30), 31
+            )
+            if attempt.done:
+                attempt.result()
+        observation = await observe(page, start, settle_s)
+    return Uploaded(target, Acted(ref, page.navigation_id, observation, input_mode="trusted", delivered=True))
+
+
+async def _staged(page: Page, file: UploadFile) -> Path:
+    """The file under the name the page shall see."""
+    name = _checked_name(file.file_name)
+
+    def stage() -> Path:
+        try:
+            size = file.path.stat().st_size
+            if size > MOST_BYTES:
+                raise TransferFailedError("too_large", byte_length=size, most=MOST_BYTES)
+            if file.sha256 is not None and file_sha256(file.path) != file.sha256:
+                raise TransferFailedError("hash_mismatch")
+            directory = Path(tempfile.mkdtemp(prefix="lomi-upload-"))
+            page.staged.append(directory)
+            staged = directory / name
+            staged.symlink_to(file.path.resolve(strict=True))
+        except OSError as error:
+            raise TransferFailedError("no_such_file") from error
+        return staged
+
+    return await asyncio.to_thread(stage)
+
+
+async def pieces(page: Page, url: str, *, most: int, seconds: float) -> AsyncIterator[bytes]:
+    """The bytes of one same-origin address: GET with the page's session, no redirects, not cached, 200 or 204 only.
+
+    Raises:
+        TransferFailedError: ``cross_origin``, ``redirect_refused``, ``status_refused``, ``too_large``,
+            ``too_slow``, ``network_failed``, ``canceled``.
+    """
+    if origin_of(url) != page.origin or page.origin == "null":
+        raise TransferFailedError("cross_origin", origin=origin_of(url))
+    world = await page.main_world()
+    deadline = page.clock() + seconds
+    try:
+        begun = await world.call("fetchBegin", urldefrag(url).url, seconds * 1000, shape=_Begun, deadline_s=seconds + 1)
+        if begun.refused:
+            raise TransferFailedError(begun.refused, status=begun.status)
+        total = 0
+        while True:
+            piece = await world.call(
+                "fetchRead", begun.id, PIECE, shape=_Piece, deadline_s=max(0.5, deadline - page.clock() + 1)
+            )
+            if piece.refused:
+                raise TransferFailedError(piece.refused)
+            content = base64.b64decode(piece.data)
+            total += len(content)
+            if total > most:
+                page.background(world.call("fetchEnd", begun.id, shape=dict[str, object]))
+                raise TransferFailedError("too_large", most=most)
+            if content:
+                yield content
+            if piece.done:
+                return
+    except ContextGoneError:
+        raise TransferFailedError("canceled") from None
+    except PlaywrightError as error:
+        raise TransferFailedError("network_failed") from error
+
+
+async def download(
+    page: Page, url: str, *, most: int = MOST_INLINE_BYTES, seconds: float = 5.0, effect: Effect | None = None
+) -> Fetched:
+    """One same-origin address as bytes. Raises as `pieces`."""
+    page.require_free()
+    content = bytearray()
+    async with effect or nullcontext():
+        async for piece in pieces(page, url, most=most, seconds=seconds):
+            content += piece
+    return Fetched(url, "", bytes(content), hashlib.sha256(content).hexdigest())
