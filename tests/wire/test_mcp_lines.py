@@ -1,0 +1,139 @@
+"""The judge of lines and the journal of the pipe, alone."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lomi.core.json_text import DuplicateKeyError, MalformedJsonError, read_object
+from lomi.mcp.journal import Journal, answers
+from lomi.mcp.lines import RefusedLine, read_line
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.binary(max_size=200))
+@example(b"[" * 5000)
+@example(b'{"id":' + b"1" * 5000 + b"}")
+@example(b'{"a":' * 3000)
+@example(b"\xef\xbb\xbf{}")
+@example(b"\xff\xfe{\x00}\x00")
+def test_any_bytes_are_judged(line: bytes) -> None:
+    """Whatever comes is read, dropped or refused; nothing else is raised."""
+    with contextlib.suppress(RefusedLine):
+        read_line(line)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), JSON), st.integers(0, 3))
+def test_arguments_stay_as_they_came(arguments: dict[str, object], indent: int) -> None:
+    """The raw arguments of any call are the bytes of the line, and are not among the parameters that the SDK sees."""
+    raw = json.dumps(arguments, indent=indent or None).replace("\n", " ").encode()
+    line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":%b}}' % raw
+    incoming = read_line(line)
+    assert incoming is not None
+    assert (incoming.arguments, incoming.params) == (raw, {"name": "x"})
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "number"),
+    [
+        (b"{", -32700, None),
+        (b"NaN", -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":NaN}}', -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\\udc00"}}', -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"\\ud800":1}}', -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"x","params":["\xc3\x28"]}', -32700, None),
+        (b"7", -32600, None),
+        (b'{"jsonrpc":"1.0","id":1,"method":"x"}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"x"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":true,"method":"x"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":null,"method":"x"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":7}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"x","params":[]}', -32602, 1),
+        (b'{"jsonrpc":"2.0","id":1,"method":"x","method":"y"}', -32600, 1),
+        (b'{"jsonrpc":"2.0","id":"a","method":"x","params":{"y":"' + b"z" * 70000 + b'"}}', -32602, "a"),
+    ],
+)
+def test_refused_lines(line: bytes, code: int, number: object) -> None:
+    """Each kind of bad line is refused with its code, and with its id where that is known."""
+    with pytest.raises(RefusedLine) as refused:
+        read_line(line)
+    assert (refused.value.code, refused.value.id) == (code, number)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"  ",
+        b'{"jsonrpc":"2.0","id":1,"result":{}}',
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}',
+        b'{"jsonrpc":"2.0","method":"notifications/x","params":{"y":"' + b"z" * 70000 + b'"}}',
+    ],
+)
+def test_dropped_lines(line: bytes) -> None:
+    """Empty lines, answers to nothing and huge notifications are dropped without a word."""
+    assert read_line(line) is None
+
+
+def test_null_arguments_are_none() -> None:
+    """`arguments: null` and no arguments are an empty object."""
+    for given_arguments in (b"", b',"arguments":null'):
+        line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"%b}}' % given_arguments
+        incoming = read_line(line)
+        assert incoming is not None
+        assert incoming.arguments == b"{}"
+
+
+@settings(max_examples=30, deadline=None)
+@given(JSON)
+def test_read_object_agrees_with_the_standard_library(value: object) -> None:
+    """Valid JSON is read as the standard library reads it."""
+    text = json.dumps(value).encode()
+    assert read_object(text) == (json.loads(text) if isinstance(value, dict) else None)
+
+
+def test_read_object_refuses() -> None:
+    """Duplicate keys at any depth and text that is not JSON are told apart."""
+    for text in (b'{"a":1,"a":1}', b'[[{"b":{"a":1,"c":2,"a":3}}]]', b'{"\\u0061":1,"a":2}'):
+        with pytest.raises(DuplicateKeyError):
+            read_object(text)
+    for text in (b"", b"{", b"Infinity", b'"\\ud83d"', b'"\\ud83d\\ud83d"', b'"\\ude42\\ud83d"', b"\x00"):
+        with pytest.raises(MalformedJsonError):
+            read_object(text)
+
+
+def test_journal() -> None:
+    """The journal knows which requests lack an answer and how to open another session, in order."""
+    journal = Journal()
+    first = b'{"jsonrpc":"2.0","id":"o","method":"initialize","params":{"x":1}}'
+    ready = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    journal.outgoing(first)
+    assert (journal.opening("replay"), journal.under_way()) == ([], [first])
+    journal.incoming(b'{"jsonrpc":"2.0","id":"o","result":{}}')
+    journal.outgoing(ready)
+    calls = [b'{"jsonrpc":"2.0","id":%d,"method":"tools/call"}' % number for number in range(4)]
+    for line in [*calls, b"not JSON", b"[1]", b'{"jsonrpc":"2.0","id":9,"result":{}}']:
+        journal.outgoing(line)
+    journal.outgoing(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"2"}}')
+    journal.incoming(bytearray(b'{"jsonrpc":"2.0","id":1,"error":{}}'))
+    journal.incoming(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{}}')
+    assert journal.under_way() == [calls[0], calls[3]]
+    replayed, after = journal.opening("replay")
+    assert json.loads(replayed) == {"jsonrpc": "2.0", "id": "replay", "method": "initialize", "params": {"x": 1}}
+    assert after == ready
+    assert answers(b'{"jsonrpc":"2.0","id":"replay","result":{}}', "replay")
+    assert not answers(b'{"jsonrpc":"2.0","id":"other","result":{}}', "replay")
