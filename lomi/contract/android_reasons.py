@@ -66,7 +66,6 @@ _INPUT = (
 )
 
 _VIEW = (
-    Reason("capture_invalid", _C.OUTCOME_UNKNOWN, "The phone sent no valid picture; try again."),
     Reason("capture_truncated", _C.OUTCOME_UNKNOWN, "The phone sent only a part of the picture; try again."),
     Reason("capture_secure", _C.UNSUPPORTED_CAPABILITY, "A secure window is in front, which Android never shows."),
     Reason(
@@ -74,7 +73,6 @@ _VIEW = (
         _C.OUTCOME_UNKNOWN,
         "The picture has one colour only; the display may be off. Take a snapshot.",
     ),
-    Reason("capture_too_large", _C.ARTIFACT_TOO_LARGE, "Ask for a smaller maxEdge or a larger maxBytes."),
     Reason(
         "renderer_disabled", _C.UNSUPPORTED_CAPABILITY, "This image draws nothing; use snapshots, or another image."
     ),
@@ -92,7 +90,6 @@ _PACKAGES = (
     ),
     Reason("shared_uid", _C.SCOPE_DENIED, "Apps that share a user id are not offered."),
     Reason("no_launcher", _C.UNSUPPORTED_CAPABILITY, "That app has no launcher; name an activity."),
-    Reason("not_delivered", _C.TARGET_NOT_FOUND, "Android did not deliver the intent; check the activity's name."),
     Reason("install_failed", _C.ARTIFACT_INVALID, "The installer refused the APK; see installerFailure."),
     Reason("install_pending", _C.TARGET_BUSY, "An installation on this phone is waiting or running; wait for it."),
     Reason("no_process", _C.TARGET_NOT_FOUND, "That app does not run; launch it first."),

@@ -198,16 +198,10 @@ TOOLS = (
 
 _INVALID = ErrorCode.ARTIFACT_INVALID
 REASONS = (
-    Reason("source_changed", ErrorCode.REVISION_CONFLICT, "The file changed while it was read; hash it again."),
-    Reason("hash_mismatch", _INVALID, "Give the SHA-256 of the exact bytes."),
-    Reason("length_mismatch", _INVALID, "Give the exact byte length."),
     Reason("not_an_apk", _INVALID, "Give a well-formed APK: a plain ZIP with a binary AndroidManifest.xml."),
     Reason("artifact_corrupt", _INVALID, "The stored bytes no longer match their hash; import or capture again."),
     Reason("artifact_class", _INVALID, "This tool takes another class of artifact: image, apk or file."),
     Reason("not_exportable", ErrorCode.ARTIFACT_TOO_LARGE, "Artifacts over 4 MiB can't be exported."),
-    Reason("file_too_large", ErrorCode.ARTIFACT_TOO_LARGE, "The file is over the limit of its class."),
-    Reason("not_a_plain_file", ErrorCode.SCOPE_DENIED, "Links, hard links, pipes and devices are never read."),
-    Reason("destination_exists", ErrorCode.REVISION_CONFLICT, "Choose a path where nothing exists yet."),
     Reason("parent_changed", ErrorCode.REVISION_CONFLICT, "List the directory again and use its new revision."),
     Reason(
         "quota_full", ErrorCode.RESOURCE_EXHAUSTED, "Artifacts expire after 24 h; ask the owner to raise the quota."

@@ -7,15 +7,21 @@ _C = ErrorCode
 _ELEMENT = (
     Reason("disabled", _C.TARGET_BUSY, "The element is disabled; do first what enables it."),
     Reason("hidden", _C.UNSUPPORTED_CAPABILITY, "The element is not visible; open what contains it first."),
+    Reason("no_box", _C.UNSUPPORTED_CAPABILITY, "The element takes no space on the page; choose another one."),
     Reason("detached", _C.STALE_SNAPSHOT, "The element left the document; take a new snapshot."),
     Reason("moving", _C.TARGET_BUSY, "The element did not stop moving in time; try again."),
+    Reason("read_only", _C.TARGET_BUSY, "The field is read-only now; do first what makes it editable."),
     Reason("not_focused", _C.TARGET_BUSY, "Click the element first, so that it has the focus."),
+    Reason("not_focusable", _C.UNSUPPORTED_CAPABILITY, "That element can't have the focus; choose another one."),
     Reason("not_editable", _C.UNSUPPORTED_CAPABILITY, "That element takes no text; choose an editable one."),
+    Reason("not_selectable", _C.UNSUPPORTED_CAPABILITY, "That element has no options to choose from."),
     Reason(
         "not_checkable", _C.UNSUPPORTED_CAPABILITY, "That element has no checked state; click it without `checked`."
     ),
-    Reason("value_refused", _C.UNSUPPORTED_CAPABILITY, "The field does not take such a value; see its type."),
+    Reason("malformed_value", _C.UNSUPPORTED_CAPABILITY, "The field does not take such a value; see its type."),
     Reason("no_such_option", _C.TARGET_NOT_FOUND, "The select has no such enabled option; read its options first."),
+    Reason("one_option_only", _C.UNSUPPORTED_CAPABILITY, "This select takes one option; leave out `alsoSelect`."),
+    Reason("too_many_options", _C.RESOURCE_EXHAUSTED, "The select has more than 1,000 options."),
     Reason("file_input", _C.UNSUPPORTED_CAPABILITY, "Use lomi_browser_upload for a file input."),
     Reason("not_a_file_input", _C.UNSUPPORTED_CAPABILITY, "Give the ref of an element with role file_input."),
     Reason("position_outside", _C.RESOURCE_EXHAUSTED, "`position` must be inside the element."),
@@ -23,42 +29,51 @@ _ELEMENT = (
 )
 
 _PAGE = (
+    Reason("stale_snapshot", _C.STALE_SNAPSHOT, "That snapshot is no longer one of the page's last 8; take a new one."),
     Reason("navigated", _C.STALE_SNAPSHOT, "The document changed; take a new snapshot."),
+    Reason("closed", _C.STALE_GENERATION, "The page has closed; open it again."),
     Reason("page_crashed", _C.STALE_GENERATION, "The page's process crashed; open the page again."),
-    Reason("page_closed", _C.STALE_GENERATION, "The page has closed; open it again."),
     Reason("engine_crashed", _C.STALE_GENERATION, "The browser crashed and was restarted; open the page again."),
-    Reason(
-        "engine_missing", _C.HOST_UNQUALIFIED, "No such browser is installed here; ask the owner to run `lomi doctor`."
-    ),
-    Reason("page_hung", _C.DEADLINE_EXCEEDED, "The page does not answer; navigate, or open it again."),
+    Reason("engine_stopped", _C.APP_UNAVAILABLE, "The browser is stopping; open the page again later."),
+    Reason("engine_start_failed", _C.APP_UNAVAILABLE, "The browser did not start; ask the owner to run `lomi doctor`."),
+    Reason("engine_missing", _C.HOST_UNQUALIFIED, "No such browser is installed; ask the owner to run `lomi doctor`."),
+    Reason("engine_unsupported", _C.UNSUPPORTED_CAPABILITY, "This engine is not offered here."),
+    Reason("page_unresponsive", _C.DEADLINE_EXCEEDED, "The page does not answer; navigate, or open it again."),
     Reason(
         "dialog_open", _C.TARGET_BUSY, "A dialog is open on this page; it is in the observation, with its deadline."
     ),
+    Reason("no_such_dialog", _C.TARGET_NOT_FOUND, "That dialog is gone, or its deadline has passed."),
+    Reason("no_such_chooser", _C.TARGET_NOT_FOUND, "That file chooser is gone, or its deadline has passed."),
+    Reason("no_such_download", _C.TARGET_NOT_FOUND, "That download is gone, or its deadline has passed."),
+    Reason("no_such_exchange", _C.TARGET_NOT_FOUND, "That request is no longer in the network log."),
     Reason("no_observation", _C.DEADLINE_EXCEEDED, "The page could not be observed, so nothing is known; try again."),
-    Reason("navigation_failed", _C.OUTCOME_UNKNOWN, "The navigation failed; take a snapshot of what is there now."),
-    Reason("too_many_pages", _C.RESOURCE_EXHAUSTED, "Close a page first."),
-    Reason("no_memory_for_page", _C.RESOURCE_EXHAUSTED, "Too little memory is free for another page; close one first."),
-    Reason("bad_url", _C.RESOURCE_EXHAUSTED, "Give a full http(s) URL without user name and password, or about:blank."),
+    Reason("navigation_failed", _C.OUTCOME_UNKNOWN, "No document arrived; take a snapshot of what is there now."),
+    Reason("no_history", _C.TARGET_NOT_FOUND, "There is no such page in the history."),
+    Reason("browsers_full", _C.RESOURCE_EXHAUSTED, "Close a page first."),
+    Reason("memory_low", _C.RESOURCE_EXHAUSTED, "Too little memory is free for another page; close one first."),
+    Reason(
+        "not_http", _C.RESOURCE_EXHAUSTED, "Give a full http(s) URL without user name and password, or about:blank."
+    ),
+    Reason("cursor_expired", _C.CURSOR_EXPIRED, "Read again without a cursor."),
 )
 
 _NETWORK = (
-    Reason("origin_refused", _C.SCOPE_DENIED, "The page wanted to leave the granted origins; the old document stays."),
+    Reason("origin_denied", _C.SCOPE_DENIED, "That origin is not granted; the old document stays."),
+    Reason("redirect_denied", _C.SCOPE_DENIED, "The address led out of the granted origins; the old document stays."),
     Reason("address_refused", _C.SCOPE_DENIED, "That host is a private or loopback address that is not granted."),
     Reason("own_port", _C.SCOPE_DENIED, "That port belongs to Lomi and is never offered to pages."),
-    Reason("unreachable", _C.OUTCOME_UNKNOWN, "The server did not answer; check the URL and that it runs."),
-    Reason("redirected", _C.UNSUPPORTED_CAPABILITY, "The download was redirected; fetch the final URL."),
-    Reason("foreign_origin", _C.SCOPE_DENIED, "Only URLs of the document's own origin can be fetched."),
-    Reason("http_status", _C.TARGET_NOT_FOUND, "The server answered with another status than 200 or 204."),
-    Reason("body_too_large", _C.ARTIFACT_TOO_LARGE, "The body is over maxBytes."),
+    Reason("redirect_refused", _C.UNSUPPORTED_CAPABILITY, "The download was redirected; fetch the final URL."),
+    Reason("cross_origin", _C.SCOPE_DENIED, "Only URLs of the document's own origin can be fetched."),
+    Reason("status_refused", _C.TARGET_NOT_FOUND, "The server answered with another status than 200 or 204."),
+    Reason("too_slow", _C.DEADLINE_EXCEEDED, "The server did not send the whole body in time."),
+    Reason("network_failed", _C.OUTCOME_UNKNOWN, "The server did not answer; check the URL and that it runs."),
+    Reason("canceled", _C.OUTCOME_UNKNOWN, "The transfer was cancelled by the page; observe before going on."),
+    Reason("no_such_transfer", _C.TARGET_NOT_FOUND, "That transfer is gone."),
+    Reason("bad_file_name", _C.RESOURCE_EXHAUSTED, "Give a plain file name without separators."),
+    Reason("no_such_file", _C.TARGET_NOT_FOUND, "The artifact's bytes are gone; import them again."),
+    Reason("one_file_only", _C.UNSUPPORTED_CAPABILITY, "This file input takes one file."),
 )
 
-_CAPTURE = (
-    Reason("page_capture_invalid", _C.OUTCOME_UNKNOWN, "The browser gave no valid picture; try again."),
-    Reason(
-        "page_capture_too_large",
-        _C.ARTIFACT_TOO_LARGE,
-        "Ask for a smaller maxWidth, a larger maxBytes, or one element.",
-    ),
-)
+_CAPTURE = (Reason("capture_timeout", _C.DEADLINE_EXCEEDED, "The page could not be drawn in time; try again."),)
 
 REASONS = (*_ELEMENT, *_PAGE, *_NETWORK, *_CAPTURE)

@@ -275,9 +275,6 @@ TOOLS = (
 
 _C = ErrorCode
 REASONS = (
-    Reason("no_such_entry", _C.TARGET_NOT_FOUND, "Nothing is there; list the directory."),
-    Reason("not_a_directory", _C.UNSUPPORTED_CAPABILITY, "That entry is not a directory."),
-    Reason("not_a_file", _C.UNSUPPORTED_CAPABILITY, "That entry is not a plain file."),
     Reason("not_text", _C.UNSUPPORTED_CAPABILITY, "The file is binary or its encoding is not one of the four known."),
     Reason("file_over_limit", _C.RESOURCE_EXHAUSTED, "The file is over 4 MiB."),
     Reason("directory_over_limit", _C.RESOURCE_EXHAUSTED, "The directory has more than 10,000 entries."),
@@ -287,7 +284,7 @@ REASONS = (
     Reason("search_too_long", _C.DEADLINE_EXCEEDED, "Search a smaller directory, or use a simpler expression."),
     Reason("file_changed", _C.REVISION_CONFLICT, "The file changed; read it again."),
     Reason("directory_changed", _C.REVISION_CONFLICT, "The directory changed; list it again."),
-    Reason("into_itself", _C.SCOPE_DENIED, "A directory can't be moved into itself."),
+    Reason("directory_into_itself", _C.SCOPE_DENIED, "A directory can't be moved into itself."),
     Reason("other_volume", _C.UNSUPPORTED_CAPABILITY, "Entries can't be moved or trashed across volumes."),
     Reason("trash_full", _C.RESOURCE_EXHAUSTED, "128 recovery copies are kept; ask the owner to clear some."),
     Reason("readers_busy", _C.RESOURCE_EXHAUSTED, "Two reads run at once; wait for one to end."),

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from lomi.contract.bounds import Decimal, Id, OutOfBounds, Uuid, items
-from lomi.contract.codes import Reason
+from lomi.contract.codes import ErrorCode, Reason
 from lomi.contract.definition import define
 from lomi.contract.model import Data, Model, PagedInput, PanelKeyed, PanelRevised, Result, RevisedInput
 
@@ -256,4 +256,8 @@ TOOLS = (
         queue="layout",
     ),
 )
-REASONS: tuple[Reason, ...] = ()
+REASONS = (
+    Reason("not_leased_here", ErrorCode.UNSUPPORTED_CAPABILITY, "Only terminals and phones are claimed this way."),
+    Reason("not_held", ErrorCode.TARGET_NOT_FOUND, "This session does not hold control of it."),
+    Reason("phone_not_running", ErrorCode.STALE_GENERATION, "Start the phone first, then claim its new generation."),
+)

@@ -207,6 +207,8 @@ REASONS = (
     Reason("unsaved_changes", ErrorCode.TARGET_BUSY, "Save or discard the unsaved file first."),
     Reason("kept_open", ErrorCode.CONTROL_REVOKED, "The person chose to keep it open."),
     Reason("panel_not_started", ErrorCode.SCOPE_DENIED, "Focusing starts nothing; start that panel's runtime first."),
+    Reason("into_itself", ErrorCode.UNSUPPORTED_CAPABILITY, "A tab or pane can't be put beside itself."),
+    Reason("other_project", ErrorCode.UNSUPPORTED_CAPABILITY, "Transfers stay inside one project."),
     Reason("not_dockable", ErrorCode.UNSUPPORTED_CAPABILITY, "A diff or commit panel can't be docked."),
     Reason("own_terminal", ErrorCode.PROTECTED_ORIGIN_TERMINAL, "That terminal hosts you; leave it alone."),
 )
