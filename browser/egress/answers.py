@@ -5,6 +5,9 @@ from __future__ import annotations
 VERDICT_HEADER = "Lomi-Egress"
 """Header of every answer that comes from the proxy itself; its value is the refusal's or the failure's reason."""
 
+PROVING_HOST = "egress.lomi.invalid"
+"""A request for this host shows the credential and is answered by the proxy; the name exists nowhere (RFC 2606)."""
+
 _PHRASES = {
     204: "No Content",
     400: "Bad Request",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from browser.egress.addresses import Address
-from browser.egress.answers import own_answer
+from browser.egress.answers import PROVING_HOST, own_answer
 from browser.egress.dial import AddressRefusedError, DialError, FailureReason, dial
 from browser.egress.framing import BodyScanner, FramingError, scanner_for
 from browser.egress.gate import Gate, Route
@@ -116,6 +116,9 @@ class ClientLink(asyncio.Protocol):
             self._answer(407, "credential_missing", last=self._body is not None)
             return
         self.proven = True
+        if head.host == PROVING_HOST:
+            self._answer(204, "proven", last=head.tunnel)
+            return
         route = Route(scheme=None if head.tunnel else "http", host=head.host, port=head.port, document=head.document)
         try:
             admission = self._gate.admit(route)

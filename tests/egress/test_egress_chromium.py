@@ -1,0 +1,389 @@
+"""Real Chromium behind the proxy: nothing it can be made to do reaches a place that was not granted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.async_api import BrowserContext, Error, Page, async_playwright
+
+from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
+from browser.egress.chromium import ENGINE_ARGUMENTS, proxy_settings, prove
+
+if TYPE_CHECKING:
+    from conftest import Lab, Seen, Server
+
+BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+
+IDENTITY = RefusalIdentity.create(datetime.datetime.now(datetime.UTC))
+
+
+def answer(body: str, *, status: str = "200 OK", headers: str = "", media_type: str = "text/html") -> bytes:
+    """Return a whole answer that must not be cached."""
+    content = body.encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {len(content)}\r\n"
+    return f"{head}Cache-Control: no-store\r\n{headers}\r\n".encode() + content
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something outside this loop's own events has happened."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+class Datagrams(asyncio.DatagramProtocol):
+    """Counts what arrives by UDP."""
+
+    def __init__(self) -> None:
+        self.got: list[bytes] = []
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self.got.append(data)
+
+
+@dataclass(slots=True)
+class Scene:
+    """A page on a granted origin, and servers nobody granted."""
+
+    page: Page
+    context: BrowserContext
+    proxy: EgressProxy
+    home: Server
+    foreign: list[Server]
+    datagrams: Datagrams
+    udp_port: int
+    netlog: Path
+    close: Callable[[], object] = field(repr=False)
+
+    @property
+    def targets(self) -> list[str]:
+        """Ungranted places, plain and TLS."""
+        return [f"{scheme}://{server.authority}" for server in self.foreign for scheme in ("http", "https")]
+
+    @property
+    def untouched(self) -> bool:
+        """Whether no ungranted server saw even a connection."""
+        return all(server.connections == 0 for server in self.foreign) and not self.datagrams.got
+
+    async def refused(self, act: Callable[[], object], *, count: int = 1) -> None:
+        """Do something and wait until the proxy refused `count` more requests."""
+        before = self.proxy.refusals.last
+        with contextlib.suppress(Error):
+            await act()  # type: ignore[misc]
+        await until(lambda: self.proxy.refusals.last >= before + count)
+
+    async def still_home(self) -> bool:
+        """Say whether the page still shows the document it had, its script state included."""
+        return bool(await self.page.evaluate("() => window.mine === 1 && document.title === 'home'"))
+
+
+HOME = "<!doctype html><title>home</title><script>window.mine = 1</script><body>home</body>"
+
+
+@pytest.fixture
+async def scene(lab: Lab, tmp_path: Path) -> AsyncIterator[Scene]:
+    """Open a page on the one granted origin, with ungranted servers on three loopback addresses."""
+    home = await lab.server()
+    home.fallback = answer(HOME)
+    foreign = [await lab.server(), await lab.server("127.0.0.2"), await lab.server("::1")]
+    loop = asyncio.get_running_loop()
+    transport, datagrams = await loop.create_datagram_endpoint(Datagrams, local_addr=("127.0.0.1", 0))
+    proxy = await lab.proxy(home.origin, identity=IDENTITY)
+    netlog = tmp_path / "net.json"
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=BROWSER,
+            chromium_sandbox=os.geteuid() != 0,
+            args=[*ENGINE_ARGUMENTS, IDENTITY.engine_argument, f"--log-net-log={netlog}"],
+        )
+        context = await browser.new_context(proxy=proxy_settings(proxy))
+        page = await context.new_page()
+        await prove(page, proxy)
+        await page.goto(f"{home.origin}/")
+        port = transport.get_extra_info("sockname")[1]
+        yield Scene(page, context, proxy, home, foreign, datagrams, port, netlog, browser.close)
+        await browser.close()
+    transport.close()
+
+
+async def test_a_fresh_context_proves_itself_without_a_trace(scene: Scene) -> None:
+    """Giving the credential records no refusal and leaves no entry in the page's history."""
+    assert scene.proxy.refusals.last == 0
+    assert [entry.url for entry in scene.proxy.network_log if entry.status == 200] == [f"{scene.home.origin}/"]
+    assert await scene.page.evaluate("() => history.length") == 2  # about:blank and home
+
+
+async def test_a_refused_navigation_leaves_the_old_document(scene: Scene) -> None:
+    """By address bar, script, link, form, redirect and meta refresh, to plain and TLS places alike."""
+    page, home = scene.page, scene.home
+    for target in scene.targets:
+        home.answers["/redirect"] = answer("", status="302 Found", headers=f"Location: {target}/\r\n")
+        home.answers["/chain"] = answer("", status="307 Temporary", headers="Location: /redirect\r\n")
+        for script in (
+            f"location.href = '{target}/'",
+            f"location.replace('{target}/')",
+            "location.href = '/redirect'",
+            "location.href = '/chain'",
+            f"document.body.innerHTML = '<a id=a href=\"{target}/\">x</a>'; document.querySelector('#a').click()",
+            f"document.body.innerHTML = '<form id=f action=\"{target}/\"></form>'; document.querySelector('#f').submit()",
+            f"document.body.innerHTML = '<form id=f method=post action=\"{target}/\"><input name=a value=1></form>';"
+            "document.querySelector('#f').submit()",
+            f"document.body.innerHTML = '<a id=a download href=\"{target}/\">x</a>'; document.querySelector('#a').click()",
+            f"document.head.insertAdjacentHTML('beforeend', '<meta http-equiv=refresh content=\"0; url={target}/\">')",
+        ):
+            await scene.refused(lambda script=script: page.evaluate(f"() => {{ {script} }}"))
+            assert await scene.still_home(), script
+        await scene.refused(lambda target=target: page.goto(f"{target}/"))
+        assert await scene.still_home()
+    assert scene.untouched
+    assert all(refusal.document for refusal in scene.proxy.refusals)
+    assert {refusal.reason for refusal in scene.proxy.refusals} == {"origin_not_granted"}
+
+
+async def test_frames_and_popups_are_held(scene: Scene) -> None:
+    """A frame, an embedded object and a popup to an ungranted place stay empty; a popup inside the grant loads."""
+    page = scene.page
+    for target in scene.targets:
+        for tag in (f"<iframe src='{target}/'>", f"<object data='{target}/'>", f"<embed src='{target}/' type=text/html>"):
+            await scene.refused(
+                lambda tag=tag: page.evaluate("tag => document.body.insertAdjacentHTML('beforeend', tag)", tag)
+            )
+        async with page.expect_popup() as opening:
+            await scene.refused(lambda target=target: page.evaluate("url => void window.open(url)", f"{target}/"))
+        popup = await opening.value
+        assert popup.url in ("about:blank", "", f"{target}/")
+        assert await popup.evaluate("() => document.documentElement.textContent") == ""
+        await popup.close()
+    async with page.expect_popup() as opening:
+        await page.evaluate("() => void window.open('/inside')")
+    await (await opening.value).wait_for_function("() => document.title === 'home'")
+    assert await scene.still_home()
+    assert scene.untouched
+
+
+LOADS = {
+    "image": "new Image().src = T",
+    "script": "document.head.append(Object.assign(document.createElement('script'), {src: T}))",
+    "style": "document.head.append(Object.assign(document.createElement('link'), {rel: 'stylesheet', href: T}))",
+    "font": "new FontFace('f', `url(${T})`).load().catch(() => 0)",
+    "media": "Object.assign(document.createElement('video'), {src: T}).load()",
+    "fetch": "fetch(T).catch(() => 0)",
+    "opaque fetch": "fetch(T, {mode: 'no-cors'}).catch(() => 0)",
+    "keepalive fetch": "fetch(T, {keepalive: true, method: 'POST', body: 'x', mode: 'no-cors'}).catch(() => 0)",
+    "xhr": "{const x = new XMLHttpRequest(); x.open('POST', T); x.send('x')}",
+    "beacon": "navigator.sendBeacon(T, 'x')",
+    "event source": "{const e = new EventSource(T); e.onerror = () => e.close()}",
+    "websocket": "{const w = new WebSocket(T.replace('http', 'ws')); w.onerror = () => 0}",
+    "prefetch": "document.head.append(Object.assign(document.createElement('link'), {rel: 'prefetch', href: T}))",
+    "preload": "document.head.append(Object.assign(document.createElement('link'), {rel: 'preload', as: 'image', href: T}))",
+    "module": "import(T).catch(() => 0)",
+    "module preload": "document.head.append(Object.assign(document.createElement('link'), {rel: 'modulepreload', href: T}))",
+    "icon": "document.head.append(Object.assign(document.createElement('link'), {rel: 'icon', href: T}))",
+    "worker fetch": "new Worker(URL.createObjectURL(new Blob([`fetch('${T}', {mode: 'no-cors'}).catch(() => 0)`])))",
+    "worker import": "new Worker(URL.createObjectURL(new Blob([`importScripts('${T}')`])))",
+    "worker websocket": "new Worker(URL.createObjectURL(new Blob([`new WebSocket('${T}'.replace('http', 'ws'))`])))",
+    "ping": "{const a = Object.assign(document.createElement('a'), {href: '#x', ping: T}); document.body.append(a); a.click()}",
+    "own redirect": "fetch('/to?' + encodeURIComponent(T), {mode: 'no-cors'}).catch(() => 0)",
+}  # fmt: skip
+
+
+async def test_no_kind_of_sub_resource_gets_out(scene: Scene) -> None:
+    """Each way a page can ask for something is refused for each ungranted place, and the page sees it fail."""
+    target = ""
+
+    async def redirect(_seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer("", status="302 Found", headers=f"Location: {target}\r\n"))
+
+    scene.home.answers["/to"] = redirect
+    for place in scene.targets:
+        for kind, script in LOADS.items():
+            target = f"{place}/{kind.replace(' ', '-')}"
+            await scene.refused(
+                lambda script=script, target=target: scene.page.evaluate(f"T => {{ {script} }}", target)
+            )
+        outcome = await scene.page.evaluate(
+            "T => fetch(T, {mode: 'no-cors'}).then(() => 'answered', () => 'failed')", f"{place}/seen"
+        )
+        assert outcome == "failed"
+    assert scene.untouched
+    assert await scene.still_home()
+
+
+async def test_a_service_worker_is_held_too(scene: Scene) -> None:
+    """A service worker's own requests, also those it makes in answer to a navigation, pass the same gate."""
+    script = """
+        self.addEventListener('install', () => self.skipWaiting());
+        self.addEventListener('activate', event => event.waitUntil(clients.claim()));
+        self.addEventListener('fetch', event => {
+            const to = new URL(event.request.url).searchParams.get('to');
+            if (to) event.respondWith(fetch(to, {mode: 'no-cors'}).catch(() => new Response('held')));
+        });"""
+    scene.home.answers["/worker.js"] = answer(script, media_type="text/javascript")
+    await scene.page.evaluate(
+        "() => navigator.serviceWorker.register('/worker.js').then(() => navigator.serviceWorker.ready)"
+        ".then(() => navigator.serviceWorker.controller || new Promise(r => "
+        "navigator.serviceWorker.addEventListener('controllerchange', r))).then(() => 1)"
+    )
+    for target in scene.targets:
+        body = await scene.page.evaluate("to => fetch('/x?to=' + encodeURIComponent(to)).then(r => r.text())", target)
+        assert body == "held"
+    assert scene.proxy.refusals.last >= len(scene.targets)
+    assert scene.untouched
+
+
+async def test_websockets_inside_the_grant_work_and_end_with_it(scene: Scene) -> None:
+    """A granted ws:// connection opens and carries a message; ending the proxy closes it at once."""
+
+    async def upgrade(seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        import base64  # noqa: PLC0415
+        import hashlib  # noqa: PLC0415
+
+        key = seen.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
+        writer.write(
+            f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Accept: {accept}\r\n\r\n".encode()
+            + b"\x81\x05hello"
+        )
+        await reader.read()
+
+    scene.home.answers["/ws"] = upgrade
+    greeting = await scene.page.evaluate(
+        "url => new Promise((done, fail) => { window.ws = new WebSocket(url); ws.onmessage = e => done(e.data);"
+        " ws.onerror = () => fail('no'); window.closed = new Promise(r => ws.onclose = () => r('closed')) })",
+        f"ws://{scene.home.authority}/ws",
+    )
+    assert greeting == "hello"
+    scene.proxy.end()
+    assert await scene.page.evaluate("() => window.closed") == "closed"
+    assert [entry.type for entry in scene.proxy.network_log if entry.method == "CONNECT"] == ["websocket"]
+
+
+async def test_udp_and_name_look_ups_do_not_leave_the_engine(scene: Scene) -> None:
+    """WebRTC, WebTransport, hints and names: the engine's own log shows connections to the proxy and no name look-up."""
+    page = scene.page
+    await page.evaluate(
+        """async ([udp, tcp]) => {
+            const servers = [`stun:127.0.0.1:${udp}`, `stun:127.0.0.1:${tcp}`,
+                             `turn:127.0.0.1:${udp}?transport=udp`, `turn:127.0.0.1:${tcp}?transport=tcp`];
+            const peer = new RTCPeerConnection({iceServers: servers.map(urls => ({urls, username: 'u', credential: 'c'}))});
+            peer.createDataChannel('x');
+            await peer.setLocalDescription(await peer.createOffer());
+            const other = new RTCPeerConnection();
+            await other.setRemoteDescription(peer.localDescription);
+            await other.setLocalDescription(await other.createAnswer());
+            const answer = other.localDescription.sdp.replace(/a=candidate.*\\r\\n/g, '');
+            await peer.setRemoteDescription({type: 'answer', sdp: answer});
+            for (const [kind, port] of [['udp', udp], ['tcp', tcp]])
+                await peer.addIceCandidate({candidate: `candidate:1 1 ${kind} 2122260223 127.0.0.1 ${port} typ host`
+                    + (kind === 'tcp' ? ' tcptype passive' : ''), sdpMid: '0'}).catch(() => 0);
+            await new Promise(done => {
+                if (peer.iceGatheringState === 'complete') done();
+                peer.onicegatheringstatechange = () => peer.iceGatheringState === 'complete' && done();
+                setTimeout(done, 3000);
+            });
+            try { const t = new WebTransport(`https://127.0.0.1:${udp}/`); await t.ready.catch(() => 0); } catch (_) {}
+            for (const [rel, href] of [['dns-prefetch', '//canary-a.test'], ['preconnect', 'http://canary-b.test'],
+                                       ['preconnect', 'https://canary-c.test'], ['prefetch', 'http://canary-d.test/']])
+                document.head.append(Object.assign(document.createElement('link'), {rel, href}));
+            const rules = document.createElement('script');
+            rules.type = 'speculationrules';
+            rules.textContent = JSON.stringify({prerender: [{source: 'list', urls: ['/ahead']}],
+                prefetch: [{source: 'list', urls: ['http://canary-e.test/'], requires: ['anonymous-client-ip-when-cross-origin']},
+                           {source: 'list', urls: ['https://canary-f.test/']}]});
+            document.head.append(rules);
+            await fetch('http://canary-g.test/', {mode: 'no-cors'}).catch(() => 0);
+        }""",
+        [scene.udp_port, scene.foreign[0].port],
+    )
+    await until(lambda: "canary-g.test" in {refusal.host for refusal in scene.proxy.refusals})
+    assert scene.untouched
+    await scene.close()  # type: ignore[misc]
+    looked_up, connected = read_netlog(scene.netlog)
+    assert [name for name in looked_up if "canary" in name] == []
+    assert connected == {scene.proxy.url.removeprefix("http://")}
+
+
+def read_netlog(path: Path) -> tuple[set[str], set[str]]:
+    """Return the host names the engine resolved by itself, and where it connected to."""
+    text = path.read_text()
+    log = json.loads(text if text.rstrip().endswith("}") else text.rstrip().rstrip(",") + "]}")
+    names = {number: name for name, number in log["constants"]["logEventTypes"].items()}
+    looked_up: set[str] = set()
+    connected: set[str] = set()
+    for event in log["events"]:
+        kind, params = names[event["type"]], event.get("params", {})
+        if kind.startswith("HOST_RESOLVER") and "host" in params:
+            looked_up.add(str(params["host"]))
+        if kind == "TCP_CONNECT_ATTEMPT" and "address" in params:
+            connected.add(params["address"])
+    return looked_up, connected
+
+
+async def test_back_to_a_place_that_is_no_longer_granted_is_refused(scene: Scene, lab: Lab) -> None:
+    """When the grant shrank, going back asks the network and is refused; the document stays."""
+    second = await lab.server()
+    second.fallback = answer("<title>second</title>", headers="Cache-Control: no-store\r\n")
+    both = frozenset({Origin.parse(scene.home.origin), Origin.parse(second.origin)})
+    scene.proxy.replace(EgressGrant(origins=both))
+    await scene.page.goto(f"{second.origin}/")
+    await scene.page.goto(f"{scene.home.origin}/again")
+    seen = len(second.seen)
+    scene.proxy.replace(EgressGrant(origins=frozenset({Origin.parse(scene.home.origin)})))
+    await scene.refused(lambda: scene.page.evaluate("() => void history.back()"))
+    assert await scene.still_home()
+    assert len(second.seen) == seen
+
+
+async def test_resources_load_and_documents_from_them_do_not(scene: Scene) -> None:
+    """A host granted for sub-resources gives an image over plain http and never becomes a document or a frame."""
+    images = scene.foreign[1]
+    images.fallback = answer(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="7" height="7"></svg>', media_type="image/svg+xml"
+    )
+    home = frozenset({Origin.parse(scene.home.origin)})
+    scene.proxy.replace(EgressGrant(origins=home, resources=frozenset({HostPort("127.0.0.2", images.port)})))
+    width = await scene.page.evaluate(
+        "url => new Promise(r => { const i = new Image(); i.onload = () => r(i.width); i.onerror = () => r(-1); i.src = url })",
+        f"{images.origin}/a.svg",
+    )
+    assert width == 7
+    for script in (
+        f"location.href = '{images.origin}/doc'",
+        f"document.body.insertAdjacentHTML('beforeend', '<iframe src=\"{images.origin}/doc\">')",
+        f"document.body.insertAdjacentHTML('beforeend', '<object data=\"{images.origin}/doc\">')",
+    ):
+        await scene.refused(lambda script=script: scene.page.evaluate(f"() => {{ {script} }}"))
+    assert await scene.still_home()
+    assert images.paths == ["/a.svg"]
+    assert {refusal.reason for refusal in scene.proxy.refusals} == {"document_not_granted"}
+
+
+async def test_without_an_identity_a_refused_tunnel_is_still_refused(lab: Lab) -> None:
+    """The identity only decides what the page shows; the gate is the same without it."""
+    home, other = await lab.server(), await lab.server("127.0.0.2")
+    home.fallback = answer(HOME)
+    proxy = await lab.proxy(home.origin)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=BROWSER, chromium_sandbox=os.geteuid() != 0, args=[*ENGINE_ARGUMENTS]
+        )
+        page = await (await browser.new_context(proxy=proxy_settings(proxy))).new_page()
+        await prove(page, proxy)
+        await page.goto(f"{home.origin}/")
+        with pytest.raises(Error, match="ERR_TUNNEL_CONNECTION_FAILED"):
+            await page.goto(f"https://{other.authority}/")
+        assert proxy.refusals.last == 1
+        assert other.connections == 0
+        await browser.close()
