@@ -33,7 +33,7 @@ from lomi.link.limits import LinkLimits
 from lomi.link.server import Endpoint, serve
 from lomi.mcp.wire_session import serve_mcp
 from lomi.store import Store
-from lomi.store.artifacts import ArtifactStore
+from lomi.terminals.adapter import terminal_adapter
 
 _PR_SET_CHILD_SUBREAPER = 36
 """Source: prctl(2)."""
@@ -95,7 +95,7 @@ class BothFaces:
 
 
 def become_subreaper() -> None:
-    """Adopt the orphans of our children, so that ancestry tells who is inside. Linux only; elsewhere nothing happens."""
+    """Adopt our children's orphans, so that ancestry tells who is inside. Linux only; elsewhere nothing happens."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -118,7 +118,7 @@ async def ensure_project(broker: Broker, path: Path) -> str:
 
 
 async def clear_dead_layout(broker: Broker) -> None:
-    """Close the panels of terminals and pages: their runtimes ended with the broker that had them. Phones keep theirs."""
+    """Close the panels of terminals and pages: their runtimes ended with their broker. Phones keep theirs."""
     room = broker.world.layout
     changed = room.layout
     for record in tuple(changed.panels.values()):
@@ -127,11 +127,10 @@ async def clear_dead_layout(broker: Broker) -> None:
     await room.change(changed)
 
 
-def adapters_for(setting: HostSetting, store: Store, devices: Mapping[str, DevicePolicy]) -> Sequence[AdapterFactory]:
+def adapters_for(setting: HostSetting, devices: Mapping[str, DevicePolicy]) -> Sequence[AdapterFactory]:
     """The adapters of this build, with what each needs of the home."""
-    from lomi.adapters import factories
-
-    return factories(setting.home, setting.environment, devices, store)
+    del devices
+    return (terminal_adapter(setting.home / "terminals", setting.environment),)
 
 
 @asynccontextmanager
@@ -165,9 +164,8 @@ async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[
             protected=protected,
             faces=BothFaces(),
         )
-        artifacts = ArtifactStore(store, failpoints=failpoints)
-        factories = adapters_for(setting, store, devices)
-        async with open_broker(broker_setting, store, artifacts, factories) as broker:
+        factories = adapters_for(setting, devices)
+        async with open_broker(broker_setting, store, factories) as broker:
             await clear_dead_layout(broker)
             workspace_id = await ensure_project(broker, setting.project)
             async with _listening(setting, broker, instance_id, stop) as endpoint:

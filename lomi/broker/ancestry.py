@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from lomi.core.inside import TERMINAL_MARK
+
 
 def parent_of(pid: int, proc: Path) -> int | None:
     """The parent of a process, None where it is gone. Source: proc(5), field 4 of `stat` after the last parenthesis."""
@@ -28,10 +30,6 @@ def is_inside(pid: int, proc: Path) -> bool:
     """Whether this broker is an ancestor of `pid`. A process that can't be read counts as inside: it proves nothing."""
     found = ancestors_of(pid, proc)
     return os.getpid() in found[1:] or len(found) < 2
-
-
-TERMINAL_MARK = "LOMI_TERMINAL"
-"""Set in the environment of every terminal that a broker starts."""
 
 
 def hosted_by_lomi(environment: Mapping[str, str], proc: Path) -> bool:

@@ -30,7 +30,7 @@ from lomi.contract.tools import ALL
 from lomi.core.failpoints import Failpoints
 from lomi.core.ids import LeaseId
 from lomi.core.leases import Leases
-from lomi.core.port import AdapterFactory, Artifacts, Clock, Lease, ResourceKey
+from lomi.core.port import AdapterFactory, Clock, Lease, ResourceKey
 from lomi.disk.root import Protected
 from lomi.store import Store
 
@@ -134,12 +134,12 @@ def _world(setting: BrokerSetting, store: Store) -> World:
 
 @asynccontextmanager
 async def open_broker(
-    setting: BrokerSetting, store: Store, artifacts: Artifacts, adapters: Sequence[AdapterFactory]
+    setting: BrokerSetting, store: Store, adapters: Sequence[AdapterFactory]
 ) -> AsyncIterator[Broker]:
     """Open a broker over an open store; adapters sweep what an earlier broker left before anyone may call."""
     world = _world(setting, store)
     await world.counters.stock("session", "project", "workspace", "panel", "tab", "lease")
-    ledger = BrokerLedger(world, artifacts)
+    ledger = BrokerLedger(world, store.artifacts)
     async with AsyncExitStack() as opened:
         for factory in adapters:
             adapter = await opened.enter_async_context(factory(ledger))
@@ -154,7 +154,7 @@ async def open_broker(
             world.handle(WorkspaceHandlers(world, closing).handlers())
             world.handle(PanelHandlers(world, ledger, closing).handlers())
             world.handle(OperationHandlers(world, loop).handlers())
-            world.handle(ArtifactHandlers(world, artifacts, setting.protected).handlers())
+            world.handle(ArtifactHandlers(store.artifacts, setting.protected).handlers())
             pairing = Pairing(world, setting.policy, setting.asker, setting.device_ids)
             connections = Connections(world, loop, pairing, setting.faces, Listings())
             idle = tasks.create_task(IdleLeases(world).run())

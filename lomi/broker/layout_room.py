@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from lomi.broker.counters import Counters
+from lomi.broker.storing import storing
 from lomi.contract.codes import ErrorCode
 from lomi.core.ids import PanelId, ProjectId, WorkspaceId
 from lomi.core.layout import Layout, PanelRecord, ProjectRecord, WorkspaceRecord
@@ -57,7 +58,7 @@ class LayoutRoom:
         self.layout, self.revision = layout, revision + 1
         saved = self._save(self.revision, msgspec.json.encode(layout))
         try:
-            await asyncio.shield(saved)
+            await storing(saved)
         except Refusal:
             if self.layout is layout:
                 self.layout = before

@@ -18,7 +18,7 @@ from lomi.broker.operations import Operation, PermitHeld
 from lomi.broker.outcome import Settlement, cancelled, refused, settlement_of
 from lomi.broker.queues import Turn
 from lomi.broker.sessions import Session
-from lomi.broker.storing import storing
+from lomi.broker.storing import queued, storing
 from lomi.broker.world import World
 from lomi.contract.codes import Details, EffectState, ErrorCode, OperationState
 from lomi.contract.definition import Definition
@@ -96,7 +96,13 @@ class Loop:
             if turn.is_mine:
                 operation.state = OperationState.RUNNING
         if definition.stored:
-            operation.stored = world.store.reserve(self._new_receipt(session, operation))
+            receipt = self._new_receipt(session, operation)
+            try:
+                operation.stored = queued(lambda: world.store.reserve(receipt))
+            except Refusal:
+                if turn is not None:
+                    turn.leave()
+                raise
         _index(session, operation)
         world.active[operation_id] = operation
         run = _Run(world, session, handler, operation, sight, turn, recorded)

@@ -10,7 +10,7 @@ import msgspec
 
 from lomi.contract.codes import TERMINAL_STATES, EffectState, OperationState
 from lomi.contract.definition import Definition
-from lomi.contract.model import Failure, Observation, Receipt, Result
+from lomi.contract.model import Data, Failure, Observation, Receipt, Result
 from lomi.core.ids import GenerationId, OperationId, SessionId, WorkspaceId
 from lomi.core.port import Call, ResourceKey
 from lomi.core.refusal import Refusal
@@ -33,7 +33,7 @@ class Operation:
     state: OperationState = OperationState.QUEUED
     effect: EffectState = EffectState.NONE
     result: bytes | None = None
-    value: Result | None = None
+    value: Result | Data | None = None
     decided_by: str | None = None
     observation: Observation | None = None
     stored: asyncio.Future[None] | None = None

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from lomi.contract.codes import EffectState, ErrorCode, OperationState
-from lomi.contract.model import Failure, Result
+from lomi.contract.model import Data, Failure, Result
 from lomi.contract.tools import REASONS
 from lomi.core.port import Outcome
 from lomi.core.refusal import EffectFailed, Refusal
@@ -16,7 +16,7 @@ class Settlement:
 
     state: OperationState
     effect: EffectState
-    result: Result | None
+    result: Result | Data | None
 
 
 def failure_of(refusal: Refusal) -> Failure:

@@ -36,7 +36,7 @@ class ErrorEnvelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 
 
 def _one_line(value: Any) -> str:
-    if isinstance(value, (dict, list)):
+    if isinstance(value, (dict, list, tuple)):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return str(value)
 
@@ -47,7 +47,7 @@ def text_of_data(data: Data) -> str:
     kind = plain.pop("kind", "")
     lines = [kind] if kind else []
     for name, value in plain.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
             lines.append(f"{name}:")
             lines.extend(
                 "- " + ", ".join(f"{k} {_one_line(v)}" for k, v in row.items() if v is not None) for row in value

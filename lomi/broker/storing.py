@@ -1,23 +1,41 @@
 """The store's failures as refusals, in one place."""
 
 import asyncio
+from collections.abc import Callable
 
-from lomi.contract.codes import ErrorCode
+from lomi.contract.codes import Details, ErrorCode
 from lomi.core.refusal import Refusal
-from lomi.store import StoreFull, StoreUnavailable
+from lomi.store import ReceiptExists, RuleBroken, StoreFull, StoreUnavailable
+
+
+def queued(write: "Callable[[], asyncio.Future[None]]") -> "asyncio.Future[None]":
+    """Put a write into the writer's queue.
+
+    Raises:
+        Refusal: RESOURCE_EXHAUSTED (`store_full`); nothing is queued then.
+    """
+    try:
+        return write()
+    except StoreFull as full:
+        raise Refusal(ErrorCode.RESOURCE_EXHAUSTED, full.reason, details=Details(state=full.limit)) from full
 
 
 async def storing(saved: "asyncio.Future[None] | None") -> None:
     """Return when a write is durable; the write goes on when the caller is cancelled.
 
     Raises:
-        Refusal: STORAGE_UNAVAILABLE or RESOURCE_EXHAUSTED; nothing was stored.
+        Refusal: STORAGE_UNAVAILABLE when the disk refused it, IDEMPOTENCY_CONFLICT or RETRY_WINDOW_EXPIRED when the
+            store itself holds another receipt of that key or no such epoch. Nothing was stored then.
     """
     if saved is None:
         return
     try:
         await asyncio.shield(saved)
-    except StoreFull as full:
-        raise Refusal(ErrorCode.RESOURCE_EXHAUSTED, full.reason) from full
     except StoreUnavailable as failed:
         raise Refusal(ErrorCode.STORAGE_UNAVAILABLE, failed.reason) from failed
+    except ReceiptExists as exists:
+        raise Refusal(ErrorCode.IDEMPOTENCY_CONFLICT, "key_reused", field="/requestKey") from exists
+    except RuleBroken as broken:
+        if broken.rule == "epoch":
+            raise Refusal(ErrorCode.RETRY_WINDOW_EXPIRED, "epoch_expired", field="/retryEpoch") from broken
+        raise

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from lomi.contract.bounds import InvalidParams as InvalidParams
 from lomi.core.port import Picture
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -21,10 +22,6 @@ class ToolReply:
     text: str
     pictures: tuple[Picture, ...] = ()
     is_error: bool = False
-
-
-class InvalidParams(Exception):  # noqa: N818  an answer of the protocol, not a fault
-    """Unknown tool, unknown field or wrong type: JSON-RPC invalid params. The message is one line and safe to show."""
 
 
 class CancelSignal(Protocol):

@@ -159,7 +159,7 @@ class Reply:
 class Outcome:
     """What became of an effect. `observe` is run after the receipt has settled, if the caller waits for it."""
 
-    result: Result | None
+    result: Result | Data | None
     state: OperationState = OperationState.SUCCEEDED
     effect: EffectState = EffectState.COMPLETE
     observe: Callable[[], Awaitable[Observation]] | None = None

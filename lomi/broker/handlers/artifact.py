@@ -4,7 +4,6 @@ import asyncio
 import os
 from pathlib import Path
 
-from lomi.broker.world import World
 from lomi.contract.artifact import (
     ArtifactFound,
     ArtifactImported,
@@ -47,8 +46,7 @@ def _refusal_of(reason: Reason) -> Refusal:
 class ArtifactHandlers:
     """Imports and reads."""
 
-    def __init__(self, world: World, artifacts: Artifacts, protected: Protected) -> None:
-        self._world = world
+    def __init__(self, artifacts: Artifacts, protected: Protected) -> None:
         self._artifacts = artifacts
         self._protected = protected
 

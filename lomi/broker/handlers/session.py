@@ -8,7 +8,7 @@ from typing import Any
 from lomi.broker.host_gate import HostGate
 from lomi.broker.paging import fit
 from lomi.broker.sessions import RetryEpoch, Session
-from lomi.broker.storing import storing
+from lomi.broker.storing import queued, storing
 from lomi.broker.world import World
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import Definition
@@ -131,7 +131,8 @@ class SessionHandlers:
         assert session.grant is not None
         if session.epoch is None or world.clock.time() >= session.epoch.expires:
             epoch = RetryEpoch(id=world.random_bytes(20).hex(), expires=world.clock.time() + world.limits.epoch_s)
-            await storing(world.store.put_epoch(epoch.id, session.id, int(epoch.expires)))
+            saved = queued(lambda: world.store.put_epoch(epoch.id, session.id, int(epoch.expires)))
+            await storing(saved)
             session.epoch = epoch
         scopes = tuple(scope for scope in SCOPES if scope in session.grant.scopes)
         connected = Connected(

@@ -1,0 +1,178 @@
+"""A process on a PTY: started in a session of its own, named by pid and start time, ended as a group and observed gone."""
+
+import asyncio
+import errno
+import fcntl
+import os
+import signal
+import struct
+import sys
+import termios
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+WRITE_CHUNK = 4096
+HANGUP_S = 2.0
+
+
+class ProcessName(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a process is: its pid can be given again, pid and start time together can not (ticks since boot; 0 unknown)."""
+
+    pid: int
+    started: int
+    boot: str
+
+
+def start_of(pid: int) -> int:
+    """When a process started, in clock ticks since boot; 0 where it is gone or can't be told. Source: proc(5), field 22."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[19]) if len(fields) > 19 and fields[0] != "Z" else 0
+
+
+def boot_id() -> str:
+    """This boot of the machine; empty where it can't be told."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def is_alive(name: ProcessName) -> bool:
+    """Whether exactly this process still runs."""
+    return name.started != 0 and name.boot == boot_id() and start_of(name.pid) == name.started
+
+
+def signal_group(name: ProcessName, number: int) -> None:
+    """Signal the process group of a process that is proven to be the one meant; a group that is gone is fine."""
+    if is_alive(name):
+        try:
+            os.killpg(name.pid, number)
+        except ProcessLookupError:
+            return
+
+
+class PtyProcess:
+    """A running child and our end of its PTY. `received` gets every piece of output, `ended` the exit code once."""
+
+    def __init__(self, master: int, slave: int, child: asyncio.subprocess.Process, name: ProcessName) -> None:
+        self._master = master
+        # The child opens its side by name; until it writes, ours keeps the PTY from hanging up.
+        self._slave = slave
+        self._child = child
+        self.name = name
+        self.exit_code: int | None = None
+        self._writing = asyncio.Lock()
+
+    @classmethod
+    async def start(
+        cls, command: Sequence[str], *, directory: Path, environment: Mapping[str, str], columns: int, rows: int
+    ) -> "PtyProcess":
+        """Start `command` on a new PTY.
+
+        Raises:
+            OSError: no PTY, or no such program or directory.
+        """
+        master, slave = os.openpty()
+        try:
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            os.set_blocking(master, False)
+            child = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                "-S",
+                str(Path(__file__).with_name("pty_child.py")),
+                os.ttyname(slave),
+                *command,
+                cwd=directory,
+                env=dict(environment),
+                start_new_session=True,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+        except BaseException:
+            os.close(master)
+            os.close(slave)
+            raise
+        name = ProcessName(pid=child.pid, started=start_of(child.pid), boot=boot_id())
+        return cls(master, slave, child, name)
+
+    async def watch(self, received: Callable[[bytes], None]) -> int:
+        """Pass output on until the process ends; returns its exit code (128 + n for signal n)."""
+        loop = asyncio.get_running_loop()
+
+        def take() -> None:
+            try:
+                content = os.read(self._master, 65536)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                content = b""
+            if content:
+                self._let_go_of_slave()
+                received(content)
+            else:
+                loop.remove_reader(self._master)
+
+        loop.add_reader(self._master, take)
+        try:
+            code = await self._child.wait()
+            take()
+            self.exit_code = code if code >= 0 else 128 - code
+            return self.exit_code
+        finally:
+            loop.remove_reader(self._master)
+
+    async def write(self, content: bytes) -> None:
+        """Write all of it, in chunks, as the terminal takes it.
+
+        Raises:
+            OSError: the PTY is closed.
+        """
+        async with self._writing:
+            for start in range(0, len(content), WRITE_CHUNK):
+                await self._write_chunk(content[start : start + WRITE_CHUNK])
+
+    async def _write_chunk(self, chunk: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        while chunk:
+            try:
+                chunk = chunk[os.write(self._master, chunk) :]
+            except BlockingIOError:
+                writable = asyncio.Event()
+                loop.add_writer(self._master, writable.set)
+                try:
+                    await writable.wait()
+                finally:
+                    loop.remove_writer(self._master)
+
+    async def end(self) -> None:
+        """Hang up, then kill the group; returns when the child is reaped."""
+        if self._child.returncode is None:
+            signal_group(self.name, signal.SIGHUP)
+            signal_group(self.name, signal.SIGCONT)
+            try:
+                async with asyncio.timeout(HANGUP_S):
+                    await self._child.wait()
+            except TimeoutError:
+                signal_group(self.name, signal.SIGKILL)
+                await self._child.wait()
+
+    def _let_go_of_slave(self) -> None:
+        if self._slave >= 0:
+            os.close(self._slave)
+            self._slave = -1
+
+    def close(self) -> None:
+        """Close our end; what still runs in the session gets a hang-up from the kernel."""
+        self._let_go_of_slave()
+        if self._master >= 0:
+            os.close(self._master)
+            self._master = -1
