@@ -10,6 +10,7 @@ from devices.faults import DeviceFault, StopUnconfirmed
 from devices.hands import Hands
 from devices.logs import Logs
 from devices.packages import Packages
+from devices.processes import ProcessName
 from devices.spec import DeviceSpec, Identity, Running
 
 
@@ -80,6 +81,10 @@ class Phone:
         """
         running, _ = self._actor.usable(None)
         return await run_once(self._host.server.client, running.identity.ports.serial, line, within=within)
+
+    def adopt_history(self, earlier: frozenset[ProcessName]) -> None:
+        """Name processes of earlier lives (from stored identities), so that locks they left may be removed."""
+        self._actor.adopt_history(earlier)
 
     async def stop_quietly(self) -> None:
         """Stop at closing time: what cannot be confirmed stays recorded and is left to the next sweep."""

@@ -88,7 +88,9 @@ async def announce(server: AdbServer, ports: Ports) -> None:
         return
 
 
-async def await_ready(spec: DeviceSpec, lane: ShellLane, world: World, note: Callable[[str], None]) -> str:
+async def await_ready(
+    spec: DeviceSpec, ports: Ports, server: AdbServer, lane: ShellLane, world: World, note: Callable[[str], None]
+) -> str:
     """Poll until the readiness rule holds; answers with Android's boot id.
 
     Raises:
@@ -102,6 +104,8 @@ async def await_ready(spec: DeviceSpec, lane: ShellLane, world: World, note: Cal
             seen = await look(lane, rule.services)
         except ChannelLost:
             seen, stable = None, 0
+            if server.state_of(ports.serial) is None:
+                await announce(server, ports)
         if seen is not None and seen.boot_id != boot_id:
             changes += bool(boot_id)
             boot_id, stable = seen.boot_id, 0

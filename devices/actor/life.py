@@ -181,7 +181,9 @@ class Life:
 
         note("adb")
         await self._guarded(exited, boot.await_adb(self.spec, ports, self._host.server, world))
-        boot_id = await self._guarded(exited, boot.await_ready(self.spec, lanes.look, world, note))
+        boot_id = await self._guarded(
+            exited, boot.await_ready(self.spec, ports, self._host.server, lanes.look, world, note)
+        )
         while True:
             self.running = Running(self.identity, boot_id, tuple(stages))
             self.lanes = lanes
@@ -203,7 +205,7 @@ class Life:
                 self._changed()
             await world.sleep(pause)
             pause = min(pause * 1.5, 1.0)
-        returned = await boot.await_ready(self.spec, lanes.look, world, lambda _stage: None)
+        returned = await boot.await_ready(self.spec, ports, server, lanes.look, world, lambda _stage: None)
         if returned != boot_id or self.running is None:
             self._stop_using()
             assert self.identity is not None

@@ -1,0 +1,340 @@
+"""The device actor: starts, boots, exits, stops and sweeps, each seen in real processes."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from device_rig import FAST, Stored, a_fleet, a_phone, journal, on_device, spec_for, until
+
+from devices import processes
+from devices.actor.ports import PortPairs
+from devices.actor.stopping import end_orphan
+from devices.faults import BootFailed, DeviceFault, EmulatorExited, LaunchRefused, NotRunning, StopUnconfirmed
+from devices.processes import ProcessName
+from devices.spec import Identity, Needs, StopRule
+from devices.world import World
+
+
+async def fault_of(work: Awaitable[object]) -> DeviceFault | None:
+    try:
+        await work
+    except DeviceFault as fault:
+        return fault
+    return None
+
+
+async def test_starts_coalesce_and_the_identity_is_stored_before_use(tmp_path: Path) -> None:
+    """Three callers start one device: one process, one generation, stored before the device was announced to adb."""
+    stored = Stored()
+    async with a_fleet(tmp_path, stored) as fleet:
+        seen_states: list[str | None] = []
+
+        async def on_identity(identity: Identity) -> None:
+            seen_states.append(fleet.server.state_of(identity.ports.serial))
+            stored.identities.append(identity)
+
+        stored.on_identity = on_identity  # type: ignore[method-assign]
+        phone = fleet.phone(spec_for(tmp_path))
+        async with asyncio.TaskGroup() as group:
+            starts = [group.create_task(phone.start()) for _ in range(3)]
+        assert len({start.result().identity for start in starts}) == 1
+        assert len(journal(phone, "boot")) == 1
+        identity = starts[0].result().identity
+        assert processes.is_alive(identity.process)
+        await phone.stop()
+        assert not processes.is_alive(identity.process)
+        assert phone.phase == "stopped"
+        assert processes.carriers(identity.marker) == ()
+        again = await phone.start()
+        assert again.identity.generation != identity.generation
+
+
+async def test_a_start_whose_asker_left_leaves_nothing(tmp_path: Path) -> None:
+    """The only caller gives up while the device boots: no process stays (pains 15)."""
+    stored = Stored()
+    async with a_fleet(tmp_path, stored) as fleet:
+        phone = fleet.phone(spec_for(tmp_path, faults='[[fault]]\nname = "never_boots"\n'))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.5):
+                await phone.start()
+        await until(lambda: not phone.process_alive)
+        assert processes.carriers(stored.identities[0].marker) == ()
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason"),
+    [
+        (
+            '[[fault]]\nname = "exit_early"\ntext = "qcow2: Image is corrupt; cannot be opened read/write"\n',
+            "avd_image_corrupt",
+        ),
+        ('[[fault]]\nname = "exit_early"\ntext = "No space left on device"\n', "no_space"),
+        ('[[fault]]\nname = "exit_early"\ntext = "something new"\n', "emulator_exited"),
+    ],
+)
+async def test_an_early_exit_is_an_answer(tmp_path: Path, faults: str, reason: str) -> None:
+    """The emulator's last words become a named failure at once, with the tail kept (pains 17, 19)."""
+    spec = spec_for(tmp_path, faults=faults)
+    async with a_fleet(tmp_path) as fleet:
+        phone = fleet.phone(spec)
+        fault = await fault_of(phone.start())
+        assert isinstance(fault, EmulatorExited)
+        assert fault.reason == reason
+        assert fault.evidence.strip()
+        assert phone.phase == "failed"
+        assert not phone.process_alive
+
+
+async def test_a_locked_avd_with_a_dead_owner_is_told_at_once(tmp_path: Path) -> None:
+    """The emulator's "multiple emulators" exit is no start under way: failed within a second, named stale (pains 17)."""
+    words = "emulator: ERROR: Running multiple emulators with the same AVD is an experimental feature."
+    command = (sys.executable, "-c", f"import sys; sys.stderr.write({words!r}); sys.exit(1)")
+    async with a_fleet(tmp_path) as fleet:
+        phone = fleet.phone(replace(spec_for(tmp_path), command=command))
+        async with asyncio.timeout(2):
+            fault = await fault_of(phone.start())
+        assert isinstance(fault, EmulatorExited)
+        assert fault.reason == "avd_locked_stale"
+        assert fault.fields["exit"] == 1
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason", "stage"),
+    [
+        ('[[fault]]\nname = "never_boots"\n', "boot_timeout", "boot_flag"),
+        ('[[fault]]\nname = "services_late"\nseconds = 60\n', "boot_timeout", "service_package"),
+        ('[[fault]]\nname = "systemui_anr"\n', "system_dialog", "system_dialog"),
+        ('[[fault]]\nname = "unauthorized"\n', "adb_unauthorized", None),
+        ('[[fault]]\nname = "adb_silent"\n', "boot_timeout", "adb"),
+    ],
+)
+async def test_every_boot_stage_has_a_deadline_and_a_name(
+    tmp_path: Path, faults: str, reason: str, stage: str | None
+) -> None:
+    """A phone that hangs at a stage fails in time, by that stage's name, and nothing of it is left (pains 7, 30)."""
+    rule = replace(FAST, boot_s=1.2, adb_s=1.2)
+    async with a_fleet(tmp_path) as fleet:
+        phone = fleet.phone(spec_for(tmp_path, faults=faults, readiness=rule))
+        fault = await fault_of(phone.start())
+        assert isinstance(fault, BootFailed)
+        assert fault.reason == reason
+        if stage is not None:
+            assert fault.fields["stage"] == stage
+        assert not phone.process_alive
+
+
+async def test_a_boot_loop_is_named(tmp_path: Path) -> None:
+    """A boot id that keeps changing is a boot loop, not a time-out (pains 30)."""
+    rule = replace(FAST, stable_polls=40, boot_s=30)
+    async with a_fleet(tmp_path) as fleet:
+        phone = fleet.phone(spec_for(tmp_path, faults='[[fault]]\nname = "boot_loop"\n', readiness=rule))
+        fault = await fault_of(phone.start())
+        assert fault is not None
+        assert fault.reason == "boot_loop"
+
+
+async def test_preflight_refuses_before_anything_is_started(tmp_path: Path) -> None:
+    """No AVD, no disk, no memory, no emulator: each refused by name with numbers (pains 31)."""
+    stored = Stored()
+    async with a_fleet(tmp_path, stored) as fleet:
+        base = spec_for(tmp_path)
+        cases = {
+            "no_avd": replace(base, device_id="a", name="missing"),
+            "no_space": replace(base, device_id="b", needs=Needs(disk_bytes=1 << 60)),
+            "no_memory": replace(base, device_id="c", needs=Needs(ram_bytes=1 << 60)),
+            "no_emulator": replace(base, device_id="d", command=("/nonexistent/emulator",)),
+        }
+        for reason, spec in cases.items():
+            fault = await fault_of(fleet.phone(spec).start())
+            assert isinstance(fault, LaunchRefused)
+            assert fault.reason == reason
+        full = await fault_of(fleet.phone(cases["no_space"]).start())
+        assert full is not None
+        assert full.fields["need"] == 1 << 60
+        assert full.fields["have"]
+        assert stored.identities == []
+
+
+async def test_foreign_locks_are_refused_and_own_dead_ones_removed(tmp_path: Path) -> None:
+    """A living stranger's lock refuses and stays; a lock of our dead process goes, and the device boots (pains 17, 20)."""
+    stored = Stored()
+    async with a_fleet(tmp_path, stored) as fleet:
+        phone = fleet.phone(spec_for(tmp_path))
+        lock = phone.spec.avd_directory / "multiinstance.lock"
+        lock.write_text(str(os.getpid()))
+        fault = await fault_of(phone.start())
+        assert fault is not None
+        assert fault.reason == "avd_locked"
+        assert lock.exists()
+        lock.write_text("4194303")
+        stale = await fault_of(phone.start())
+        assert stale is not None
+        assert stale.reason == "avd_locked_stale"
+        assert lock.exists()
+        phone.adopt_history(frozenset((ProcessName(4194303, 1, processes.kernel_boot()),)))
+        await phone.start()
+        await phone.stop()
+        assert not lock.exists()
+
+
+async def test_a_crash_while_running_ends_the_generation(tmp_path: Path) -> None:
+    """A killed emulator is seen at once; calls refuse; its locks go; the next start is a new generation."""
+    async with a_phone(tmp_path) as phone:
+        assert phone.running is not None
+        first = phone.running.identity
+        os.kill(first.process.pid, signal.SIGKILL)
+        await until(lambda: phone.phase == "failed")
+        assert isinstance(phone.failure, EmulatorExited)
+        with pytest.raises(NotRunning):
+            await phone.eyes.snapshot()
+        again = await phone.start()
+        assert again.identity.generation != first.generation
+
+
+async def test_an_ignored_kill_still_ends_with_the_process_group(tmp_path: Path) -> None:
+    """A console that ignores kill, and a child that holds the pipes: stop still observes everything gone (pains 29)."""
+    faults = '[[fault]]\nname = "ignored_kill"\n[[fault]]\nname = "held_pipes"\n'
+    stored = Stored()
+    async with a_fleet(tmp_path, stored) as fleet:
+        phone = fleet.phone(spec_for(tmp_path, faults=faults, stopping=StopRule(exit_s=0.5, term_s=0.5)))
+        await phone.start()
+        marker = stored.identities[0].marker
+        await phone.stop()
+        assert phone.phase == "stopped"
+        assert processes.carriers(marker) == ()
+
+
+async def test_an_unconfirmed_stop_keeps_ownership_and_can_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the end cannot be observed the device is failed, still owned, and a second stop ends it (pains 29)."""
+    async with a_phone(tmp_path) as phone:
+        identity = phone.identity
+        assert identity is not None
+        with monkeypatch.context() as patch:
+
+            async def never(names: tuple[ProcessName, ...], **_: object) -> tuple[ProcessName, ...]:
+                return names
+
+            patch.setattr(processes, "end_processes", never)
+            patch.setattr("devices.actor.stopping._ask_console", never_asked)
+            fault = await fault_of(phone.stop())
+        assert isinstance(fault, StopUnconfirmed)
+        assert fault.effect == "unknown"
+        assert phone.phase == "failed"
+        assert phone.process_alive
+        assert phone.identity == identity
+        await phone.stop()
+        assert phone.phase == "stopped"
+        assert not processes.is_alive(identity.process)
+
+
+async def never_asked(*_: object) -> bool:
+    return False
+
+
+async def test_offline_and_back_is_the_same_generation_but_a_reboot_is_a_new_one(tmp_path: Path) -> None:
+    """A cut connection with the same boot id keeps the generation; a reboot makes a new one."""
+    stored = Stored()
+    phases: list[str] = []
+    async with a_fleet(tmp_path, stored, changed=lambda phone: phases.append(phone.phase)) as fleet:
+        phone = fleet.phone(spec_for(tmp_path))
+        first = await phone.start()
+        await on_device(phone, "cmd lomi_agent fault add cut_connection times=1")
+        await fault_of(phone.shell("true"))
+        await until(lambda: phases[-2:] == ["offline", "running"])
+        assert phone.running is not None
+        assert phone.running.identity.generation == first.identity.generation
+        await fault_of(phone.shell("reboot"))
+        await until(lambda: len(stored.identities) == 2 and phone.phase == "running")
+        assert phone.running is not None
+        assert phone.running.identity.generation != first.identity.generation
+        assert phone.running.identity.process == first.identity.process
+
+
+async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
+    """After a crash: a recorded process tree ends; a process whose start time differs is left alone (pains 21)."""
+    world = World()
+    marker = world.token()
+    command = "import subprocess,sys,time; subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)']); time.sleep(60)"
+    ours = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", command, env={processes.MARKER_VARIABLE: marker}, start_new_session=True
+    )
+    other = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(60)")
+    try:
+        await until(lambda: len(processes.carriers(marker)) == 2)
+        spec = spec_for(tmp_path)
+        name, stranger = processes.name_of(ours.pid), processes.name_of(other.pid)
+        assert name is not None
+        assert stranger is not None
+        ports = PortPairs()
+        with ports.hold(grpc=False) as pair:
+            identity = Identity(spec.device_id, "g1", name, pair, marker)
+            lookalike = replace(identity, process=replace(stranger, started=stranger.started + 1), marker=world.token())
+        assert await end_orphan(lookalike, world=world)
+        assert processes.is_alive(stranger)
+        assert await end_orphan(identity, world=world)
+        assert processes.carriers(marker) == ()
+    finally:
+        other.kill()
+        await other.wait()
+        await ours.wait()
+
+
+def test_port_pairs_are_even_distinct_and_free() -> None:
+    """A busy console or adb port is passed over; sixteen holders get sixteen pairs (pains 25)."""
+    from contextlib import ExitStack
+
+    from device_rig import port_range
+
+    pairs = port_range()
+    with ExitStack() as stack:
+        with pairs.hold(grpc=False) as free:
+            pass
+        for offset in (2, 5):
+            busy = stack.enter_context(socket.socket())
+            busy.bind(("127.0.0.1", free.console + offset))
+            busy.listen()
+        held = [stack.enter_context(pairs.hold(grpc=True)) for _ in range(16)]
+        consoles = [one.console for one in held]
+        assert len(set(consoles)) == 16
+        assert all(console % 2 == 0 for console in consoles)
+        assert not {free.console + 2, free.console + 4} & set(consoles)
+
+
+async def test_launches_do_not_overlap_in_their_critical_part(tmp_path: Path) -> None:
+    """Four devices started at once: from spawn to console one at a time, and all of them get ready (pains 28)."""
+    inside = 0
+    most = 0
+    world = World()
+
+    async def spawn(argv: object, **options: object) -> object:
+        nonlocal inside, most
+        if "-avd" in argv:  # type: ignore[operator]
+            inside += 1
+            most = max(most, inside)
+        return await world.spawn(argv, **options)  # type: ignore[arg-type]
+
+    stored = Stored()
+
+    async with a_fleet(
+        tmp_path, stored, world=replace(world, spawn=spawn), changed=lambda phone: booted(phone)
+    ) as fleet:
+
+        def booted(phone: object) -> None:
+            nonlocal inside
+            if phone.phase == "booting":  # type: ignore[attr-defined]
+                inside -= 1
+
+        phones = [fleet.phone(spec_for(tmp_path, f"d{number}")) for number in range(4)]
+        async with asyncio.TaskGroup() as group:
+            for phone in phones:
+                group.create_task(phone.start())
+        assert most == 1
+        assert len({phone.identity.ports.console for phone in phones if phone.identity}) == 4
