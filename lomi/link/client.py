@@ -26,7 +26,7 @@ from lomi.link.messages import (
     token_proof,
 )
 from lomi.link.peer import peer_of
-from lomi.link.tls import check_peer, client_context
+from lomi.link.tls import check_peer, client_context, trust_only
 
 
 @asynccontextmanager
@@ -141,12 +141,13 @@ async def _prove(channel: Channel, certificate: Certificate, instance_id: str, b
     if peer_of(channel.socket).uid != os.getuid():
         raise EnrolmentRefusedError("foreign_user")
     channel.send_nowait(encode_announcement(Announcement(instance_id, label, certificate.der)))
+    context = client_context(certificate)
     answer = decode_acknowledgement(await channel.receive())
     if answer.instance_id != instance_id:
         raise EnrolmentRefusedError("instance_unknown")
     if fingerprint(answer.certificate) != broker_sha256:
         raise EnrolmentRefusedError("certificate_mismatch")
-    context = client_context(certificate, answer.certificate)
+    trust_only(context, answer.certificate)
     await channel.upgrade(context, server_side=False, server_name=broker_name(instance_id))
     check_peer(channel.tls, broker_sha256, client=False)
 

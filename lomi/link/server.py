@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from lomi.link.messages import (
 )
 from lomi.link.peer import Peer, peer_of
 from lomi.link.place import Place, bind
-from lomi.link.tls import broker_context, check_peer
+from lomi.link.tls import broker_context, check_peer, trust_only
 from lomi.link.watch import watch_removals
 
 _MAX_LINGERING = 32
@@ -73,6 +74,7 @@ class Endpoint:
         self._tasks = tasks
         self._serving: set[asyncio.Task[None]] = set()
         self.fault: OSError | LinkError | DiskRefusedError | None = None
+        self._spare: ssl.SSLContext | None = None
         self._lingering = 0
         self._stopping = False
         self._binding = asyncio.Lock()
@@ -193,12 +195,16 @@ class Endpoint:
         except TimeoutError:
             raise EnrolmentRefusedError("too_slow") from None
 
+    def _fresh_context(self) -> ssl.SSLContext:
+        return broker_context(self._certificate, self.instance_id)
+
     async def _prove(self, channel: Channel, peer: Peer) -> Connection:
         """Announce, then prove: the certificate named in clear becomes the only one the handshake accepts."""
         announced = decode_announcement(await channel.receive())
         if announced.instance_id != self.instance_id:
             raise EnrolmentRefusedError("instance_unknown")
-        context = broker_context(self._certificate, self.instance_id, announced.certificate)
+        context, self._spare = self._spare or self._fresh_context(), None
+        trust_only(context, announced.certificate)
         enrolled = Enrolled(
             instance_id=self.instance_id,
             broker_sha256=self.broker_sha256,
@@ -213,6 +219,8 @@ class Endpoint:
                 Acknowledgement(self.instance_id, self._certificate.der, enrolled.pairing_request_id)
             )
         )
+        # While the client makes its context we make the one for the next client.
+        self._spare = self._fresh_context()
         await channel.upgrade(context, server_side=True)
         check_peer(channel.tls, enrolled.client_sha256, client=True)
         return Connection(channel, enrolled, self._limits)

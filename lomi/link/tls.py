@@ -1,4 +1,8 @@
-"""TLS contexts: 1.3 only, mutual, one pinned peer each, no tickets and so no resumption and no early data."""
+"""TLS contexts: 1.3 only, mutual, one pinned peer each, no tickets and so no resumption and no early data.
+
+A context is made in two steps, because loading a key costs a millisecond and can be done while the other side works:
+first one that trusts nobody, then `trust_only` the certificate that the peer announced.
+"""
 
 import ssl
 
@@ -8,13 +12,9 @@ from lomi.link.errors import EnrolmentRefusedError
 ALPN = "lomi-control/1"
 
 
-def broker_context(own: Certificate, instance_id: str, peer_der: bytes) -> ssl.SSLContext:
-    """Return a context that accepts exactly the client certificate `peer_der`.
-
-    Raises:
-        EnrolmentRefusedError: `peer_der` is no certificate.
-    """
-    context = _context(ssl.PROTOCOL_TLS_SERVER, own, peer_der)
+def broker_context(own: Certificate, instance_id: str) -> ssl.SSLContext:
+    """Return a broker's context for one connection, which trusts nobody yet."""
+    context = _context(ssl.PROTOCOL_TLS_SERVER, own)
     context.num_tickets = 0
     context.verify_mode = ssl.CERT_REQUIRED
     expected = broker_name(instance_id)
@@ -28,13 +28,22 @@ def broker_context(own: Certificate, instance_id: str, peer_der: bytes) -> ssl.S
     return context
 
 
-def client_context(own: Certificate, peer_der: bytes) -> ssl.SSLContext:
-    """Return a context that accepts exactly the broker certificate `peer_der`, under its name.
+def client_context(own: Certificate) -> ssl.SSLContext:
+    """Return a client's context for one connection, which trusts nobody yet and will check the broker's name."""
+    return _context(ssl.PROTOCOL_TLS_CLIENT, own)
+
+
+def trust_only(context: ssl.SSLContext, peer_der: bytes) -> None:
+    """Make `peer_der` the one certificate that a fresh context accepts.
 
     Raises:
         EnrolmentRefusedError: `peer_der` is no certificate.
     """
-    return _context(ssl.PROTOCOL_TLS_CLIENT, own, peer_der)
+    assert context.cert_store_stats()["x509"] == 0
+    try:
+        context.load_verify_locations(cadata=peer_der)
+    except ssl.SSLError as error:
+        raise EnrolmentRefusedError("certificate_invalid") from error
 
 
 def check_peer(tls: ssl.SSLObject, sha256: str, *, client: bool) -> None:
@@ -57,17 +66,13 @@ def check_peer(tls: ssl.SSLObject, sha256: str, *, client: bool) -> None:
         raise EnrolmentRefusedError("certificate_invalid")
 
 
-def _context(protocol: int, own: Certificate, peer_der: bytes) -> ssl.SSLContext:
+def _context(protocol: int, own: Certificate) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     context.set_alpn_protocols([ALPN])
     # The pinned leaf is the only anchor; OpenSSL takes a leaf as anchor only when told that partial chains are fine.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    try:
-        context.load_verify_locations(cadata=peer_der)
-    except ssl.SSLError as error:
-        raise EnrolmentRefusedError("certificate_invalid") from error
     with own.chain_file() as path:
         context.load_cert_chain(path)
     return context

@@ -17,7 +17,7 @@ from lomi.link.frames import HEADER, Frame, Kind, encode
 from lomi.link.limits import DESKTOP, LinkLimits
 from lomi.link.messages import Announcement, decode_acknowledgement, encode_announcement
 from lomi.link.server import Endpoint, serve
-from lomi.link.tls import client_context
+from lomi.link.tls import client_context, trust_only
 
 INSTANCE = "instance-1"
 
@@ -37,6 +37,13 @@ async def until(condition: Callable[[], bool]) -> None:
     """Let the loop run until a condition holds that no event tells of."""
     while not condition():  # noqa: ASYNC110
         await asyncio.sleep(0)
+
+
+def trusting(own: Certificate, broker_der: bytes) -> ssl.SSLContext:
+    """A client's context that accepts one broker."""
+    context = client_context(own)
+    trust_only(context, broker_der)
+    return context
 
 
 class Broker:
@@ -145,7 +152,7 @@ class RawClient:
     async def enrol(self) -> None:
         """Do everything right up to the welcome, and read it."""
         await self.announce()
-        await self.start_tls(client_context(self.certificate, await self.acknowledged()))
+        await self.start_tls(trusting(self.certificate, await self.acknowledged()))
         assert json.loads((await self.read_frame()).body)["phase"] == "pairing_required"
 
     async def hello(self) -> None:

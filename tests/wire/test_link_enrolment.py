@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from link_peers import INSTANCE, Broker, RawClient, broker, client, raw_client, short_directory
+from link_peers import INSTANCE, Broker, RawClient, broker, client, raw_client, short_directory, trusting
 
 from lomi.link.certificate import HELPER_NAME, broker_name, fingerprint, issue
 from lomi.link.client import connect_endpoint
@@ -31,7 +31,7 @@ from lomi.link.messages import (
     token_key,
     token_proof,
 )
-from lomi.link.tls import broker_context, client_context
+from lomi.link.tls import broker_context, trust_only
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ class TestNotProven:
         """Who announces another's certificate can't prove it: no welcome."""
         theirs = issue(HELPER_NAME, server=False)
         await raw.announce(certificate=theirs)
-        context = client_context(raw.certificate, await raw.acknowledged())
+        context = trusting(raw.certificate, await raw.acknowledged())
         with contextlib.suppress(ssl.SSLError, ConnectionError):
             await raw.start_tls(context)
         assert await raw.is_cut_off()
@@ -296,7 +296,7 @@ class TestNotProven:
     async def test_an_old_version(self, running: Broker, raw: RawClient) -> None:
         """TLS 1.2 is refused in the handshake."""
         await raw.announce()
-        context = client_context(raw.certificate, await raw.acknowledged())
+        context = trusting(raw.certificate, await raw.acknowledged())
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -307,7 +307,7 @@ class TestNotProven:
     async def test_another_protocol(self, running: Broker, raw: RawClient, protocols: list[str]) -> None:
         """A client that speaks another protocol, or names none, is refused."""
         await raw.announce()
-        right = client_context(raw.certificate, await raw.acknowledged())
+        right = trusting(raw.certificate, await raw.acknowledged())
         right.set_alpn_protocols(protocols)
         with contextlib.suppress(ssl.SSLError, ConnectionError):
             await raw.start_tls(right)
@@ -317,7 +317,7 @@ class TestNotProven:
     async def test_another_name(self, running: Broker, raw: RawClient) -> None:
         """A client that asks for another broker's name is refused."""
         await raw.announce()
-        context = client_context(raw.certificate, await raw.acknowledged())
+        context = trusting(raw.certificate, await raw.acknowledged())
         context.check_hostname = False
         with pytest.raises((ssl.SSLError, ConnectionError)):
             await raw.start_tls(context, "other.lomi.invalid")
@@ -331,7 +331,7 @@ class TestNotProven:
         raw.certificate = issue(name, server=server)
         await raw.announce()
         with contextlib.suppress(ssl.SSLError, ConnectionError):
-            await raw.start_tls(client_context(raw.certificate, await raw.acknowledged()))
+            await raw.start_tls(trusting(raw.certificate, await raw.acknowledged()))
         assert await raw.is_cut_off()
         assert running.accepted == []
 
@@ -384,7 +384,9 @@ class Impostor:
             writer.write(b"".join(encode(answer)) + self.extra)
             await writer.drain()
             client_der = base64.b64decode(announcement["certificate"])
-            await writer.start_tls(broker_context(self.certificate, self.context_instance, client_der))
+            context = broker_context(self.certificate, self.context_instance)
+            trust_only(context, client_der)
+            await writer.start_tls(context)
             if self.welcome is not None:
                 writer.writelines(encode(self.welcome))
             else:
