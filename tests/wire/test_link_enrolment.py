@@ -303,6 +303,19 @@ class TestNotProven:
             await raw.start_tls(context)
         assert running.accepted == []
 
+    async def test_early_data(self, running: Broker, raw: RawClient) -> None:
+        """Application data sent along with the ClientHello is never read: the handshake ends there."""
+        await raw.announce()
+        context = trusting(raw.certificate, await raw.acknowledged())
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        handshake = context.wrap_bio(incoming, outgoing, server_hostname=broker_name(INSTANCE))
+        with pytest.raises(ssl.SSLWantReadError):
+            handshake.do_handshake()
+        await raw.send_bytes(outgoing.read() + b"\x17\x03\x03\x00\x20" + os.urandom(32))
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            await raw.reader.readexactly(1 << 20)
+        assert running.accepted == []
+
     @pytest.mark.parametrize("protocols", [["http/1.1"], []])
     async def test_another_protocol(self, running: Broker, raw: RawClient, protocols: list[str]) -> None:
         """A client that speaks another protocol, or names none, is refused."""
