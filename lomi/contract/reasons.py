@@ -42,7 +42,7 @@ COMMON_REASONS: tuple[Reason, ...] = (
     Reason("length_mismatch", _C.ARTIFACT_INVALID, "Give the exact byte length."),
     Reason("hash_mismatch", _C.ARTIFACT_INVALID, "Give the SHA-256 of the exact bytes."),
     Reason("sha256_mismatch", _C.ARTIFACT_INVALID, "Give the SHA-256 of the exact bytes."),
-    Reason("not_delivered", _C.OUTCOME_UNKNOWN, "It did not arrive as it was meant; observe, and check the names given."),
+    Reason("not_delivered", _C.OUTCOME_UNKNOWN, "It did not arrive as meant; observe, and check the names given."),
     Reason("source_changed", _C.REVISION_CONFLICT, "The file changed while it was read; hash it again."),
     Reason("file_too_large", _C.ARTIFACT_TOO_LARGE, "The file is over the limit of its class."),
     Reason("capture_invalid", _C.OUTCOME_UNKNOWN, "No valid picture came; try again."),

@@ -84,7 +84,9 @@ class _Writer:
 
     @staticmethod
     def _choice(values: tuple[Any, ...]) -> Schema:
-        return {"const": values[0]} if len(values) == 1 else {"type": "string", "enum": list(values)}
+        if len(values) == 1:
+            return {"const": values[0]}
+        return {"type": "string" if isinstance(values[0], str) else "integer", "enum": list(values)}
 
     def _union(self, kind: inspect.UnionType) -> Schema:
         schemas = [self.of(member) for member in kind.types]

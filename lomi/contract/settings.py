@@ -183,7 +183,7 @@ class SettingsOpened(Result, frozen=True, kw_only=True, tag_field="kind", tag="s
 def _read_rule(given: SettingsReadInput) -> None:
     if given.offset > 0:
         if given.section != "keybinds":
-            raise OutOfBounds("/offset", "out_of_range", limit=0)
+            raise OutOfBounds("/offset", "variant_unclear")
         if given.expected_revision is None:
             raise OutOfBounds("/expectedRevision", "field_needed")
 

@@ -206,6 +206,7 @@ TOOLS = (
         purpose="Read a terminal: output, one command's output, the rendered screen, or raw bytes.",
         input=TerminalReadInput,
         results=(TerminalOutput, TerminalRaw, TerminalScreen),
+        rule=_read_rule,
         scopes=("terminal.read",),
         deadline_s=2.0,
         queue="none",
