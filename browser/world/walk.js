@@ -218,11 +218,15 @@ function differ(options) {
   for (const line of now.items) {
     seen.add(line.k);
     const old = before.get(line.k);
-    if (!old) added.push(line);
+    if (!old || (old.o_ && !line.o_)) added.push(line);
     else if (comparable(old) !== comparable(line)) changed.push(line);
   }
   const removed = [];
-  for (const [key, line] of before) if (!seen.has(key)) removed.push({ ...line, gone: nodeOf(key) ? 0 : 1 });
+  for (const [key, line] of before) {
+    if (seen.has(key)) continue;
+    const node = nodeOf(key);
+    if (!node || !rendered(node)) removed.push(line); // what only left the view is still there
+  }
   const counts = {};
   for (const role of new Set([...Object.keys(beforeCounts), ...Object.keys(now.counts)])) {
     const delta = (now.counts[role] || 0) - (beforeCounts[role] || 0);
