@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from devices.adapter import android_adapter
 from lomi.broker.broker import Broker, BrokerSetting, open_broker
 from lomi.broker.deciders import Decider
 from lomi.broker.handlers.workspace import folder_identity
@@ -28,6 +29,7 @@ from lomi.core.ids import device_uuid
 from lomi.core.layout import PanelRecord, ProjectRecord, WorkspaceRecord
 from lomi.core.port import AdapterFactory
 from lomi.disk.root import identity_of
+from lomi.host_devices import specs_for
 from lomi.link.connection import Connection
 from lomi.link.limits import LinkLimits
 from lomi.link.server import Endpoint, serve
@@ -129,8 +131,11 @@ async def clear_dead_layout(broker: Broker) -> None:
 
 def adapters_for(setting: HostSetting, devices: Mapping[str, DevicePolicy]) -> Sequence[AdapterFactory]:
     """The adapters of this build, with what each needs of the home."""
-    del devices
-    return (terminal_adapter(setting.home / "terminals", setting.environment),)
+    phones = setting.home / "devices"
+    return (
+        terminal_adapter(setting.home / "terminals", setting.environment),
+        android_adapter(phones, specs_for(phones, devices, setting.environment)),
+    )
 
 
 @asynccontextmanager

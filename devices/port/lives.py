@@ -1,0 +1,146 @@
+"""Phones against generations: each boot is a life that the ledger knows from its birth to its observed end."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from devices.faults import DeviceFault
+from devices.fleet import Fleet
+from devices.phone import Phone
+from devices.port.faults import acting, refusal_of
+from devices.spec import DeviceSpec, Identity
+from lomi.contract.android import AndroidInputInput, Place, Swipe, Tap
+from lomi.contract.codes import ErrorCode
+from lomi.contract.definition import ResourceKind
+from lomi.contract.panel import RuntimeState
+from lomi.core.ids import GenerationId, LeaseId
+from lomi.core.port import Call, Ledger, Permit, ResourceKey
+from lomi.core.refusal import Refusal
+
+_STATES: dict[str, RuntimeState] = {
+    "stopped": "not_started",
+    "starting": "starting",
+    "booting": "starting",
+    "running": "ready",
+    "offline": "running",
+    "stopping": "running",
+    "failed": "exited",
+}
+_SIMULATED = "SIMULATED: this phone is paper, not Android"
+
+
+class Lives:
+    """The phones of one broker (the port's `Runtimes` of kind android)."""
+
+    kind: ResourceKind = "android"
+
+    def __init__(self, ledger: Ledger, tasks: asyncio.TaskGroup) -> None:
+        self._ledger = ledger
+        self._tasks = tasks
+        self._phones: dict[str, Phone] = {}
+        self.changes = 1
+
+    async def take_over(self, fleet: Fleet, specs: Sequence[DeviceSpec]) -> None:
+        """Know the phones; end what an earlier broker can be proven to have left."""
+        left = {
+            r.generation: msgspec.json.decode(r.identity, type=Identity)
+            for r in await self._ledger.remembered("android")
+        }
+        still_there = {one.generation for one in await fleet.sweep(tuple(left.values()))}
+        for generation in left:
+            if generation not in still_there:
+                await self._ledger.forget(generation)
+        history = frozenset(identity.process for identity in left.values())
+        for spec in specs:
+            phone = self._phones[spec.device_id] = fleet.phone(spec)
+            phone.adopt_history(history)
+
+    def phones(self) -> tuple[Phone, ...]:
+        """All phones, in the order of their description."""
+        return tuple(self._phones.values())
+
+    def phone(self, device_id: str) -> Phone:
+        """A phone by id.
+
+        Raises:
+            Refusal: TARGET_NOT_FOUND.
+        """
+        phone = self._phones.get(device_id)
+        if phone is None:
+            raise Refusal(ErrorCode.TARGET_NOT_FOUND, field="/deviceId")
+        return phone
+
+    def limitations(self, phone: Phone) -> tuple[str, ...]:
+        """What an agent must know of a phone."""
+        return (_SIMULATED,) if phone.spec.simulated else ()
+
+    def all_limitations(self) -> tuple[str, ...]:
+        """What status says of the phones."""
+        names = [phone.spec.name for phone in self._phones.values() if phone.spec.simulated]
+        return (f"SIMULATED phones (paper, not Android): {', '.join(names)}",) if names else ()
+
+    async def next_generation(self, device_id: str) -> str:
+        """A new life of a phone."""
+        return await self._ledger.begin_generation(ResourceKey("android", device_id))
+
+    async def on_identity(self, identity: Identity) -> None:
+        """Store who it is, before it is used."""
+        await self._ledger.remember(GenerationId(identity.generation), msgspec.json.encode(identity))
+
+    def changed(self, phone: Phone) -> None:
+        """Note a change of phase; a life that is observed gone ends in the ledger too."""
+        self.changes += 1
+        if phone.phase in ("stopped", "failed") and not phone.process_alive:
+            generation = self._ledger.current(ResourceKey("android", phone.spec.device_id))
+            if generation is not None:
+                self._ledger.end_generation(generation)
+                self._tasks.create_task(self._ledger.forget(generation))
+
+    def check_ref(self, call: Call[AndroidInputInput]) -> None:
+        """The snapshots that an event names must still be kept."""
+        phone = self.phone(call.input.device_id)
+        event = call.input.event
+        places: tuple[Place, ...] = (event.at,) if isinstance(event, Tap) else ()
+        if isinstance(event, Swipe):
+            places = (event.from_, event.to)
+        for place in places:
+            if place.snapshot_id is not None:
+                try:
+                    phone.eyes.kept(place.snapshot_id)
+                except DeviceFault as fault:
+                    raise refusal_of(fault) from fault
+
+    def state(self, resource: ResourceKey) -> RuntimeState:
+        """How a phone stands."""
+        phone = self._phones.get(resource.name)
+        return _STATES[phone.phase] if phone is not None else "unobserved"
+
+    def check_claim(self, call: Call[Any]) -> None:
+        """Only a running phone can be controlled."""
+        phone = self.phone(call.input.device_id)
+        if phone.running is None:
+            raise Refusal(ErrorCode.STALE_GENERATION, "not_running", field="/generation")
+
+    def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
+        """Lift held keys and fingers, at once."""
+        del lease_id
+        for phone in self._phones.values():
+            running = phone.running
+            if running is not None and running.identity.generation == generation:
+                self._tasks.create_task(self._release(phone))
+
+    async def _release(self, phone: Phone) -> None:
+        try:
+            await phone.hands.release()
+        except DeviceFault:
+            return
+
+    async def close(self, resource: ResourceKey, permit: Permit) -> None:
+        """The last view closed: stop the phone."""
+        del permit
+        phone = self._phones.get(resource.name)
+        if phone is not None:
+            with acting():
+                await phone.stop()
