@@ -1,0 +1,250 @@
+"""The phone's file tree, in memory."""
+
+import fnmatch
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from emulator_images.paper.shell.interpreter import FileError
+
+NOT_FOUND = "No such file or directory"
+IS_DIRECTORY = "Is a directory"
+NOT_DIRECTORY = "Not a directory"
+READ_ONLY = "Read-only file system"
+DENIED = "Permission denied"
+NO_SPACE = "No space left on device"
+
+_LINKS = {"/sdcard": "/storage/emulated/0", "/storage/self/primary": "/storage/emulated/0", "/etc": "/system/etc",
+          "/bin": "/system/bin", "/mnt/sdcard": "/storage/emulated/0"}  # fmt: skip
+_DIRECTORIES = (
+    "/system/bin /system/etc /system/app /system/framework /system/priv-app /vendor /apex /data/local/tmp /data/app /proc "
+    "/data/data /data/system /data/anr /data/tombstones /dev /sys /cache /mnt /storage/emulated/0/Android/data "
+    "/storage/emulated/0/DCIM /storage/emulated/0/Download /storage/emulated/0/Pictures /storage/emulated/0/Documents"
+).split()
+_CLOSED = ("/data/app", "/data/data", "/data/system")  # directories a shell user can't list
+
+
+@dataclass(slots=True)
+class Entry:
+    """A file or directory; `mode` with its type bits, `modified` in seconds since the epoch."""
+
+    mode: int
+    modified: int
+    payload: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Bytes in it; 4096 for a directory."""
+        return 4096 if stat.S_ISDIR(self.mode) else len(self.payload)
+
+
+class FileTree:
+    """Files by absolute path. `room` is how many bytes /data can take in all; links are followed."""
+
+    def __init__(self, now: Callable[[], float], room: int) -> None:
+        self._now = now
+        self.room = room
+        self.root = False
+        self._entries: dict[str, Entry] = {"/": Entry(stat.S_IFDIR | 0o755, int(now()))}
+        self._made: dict[str, Callable[[], bytes]] = {}
+        for path in _DIRECTORIES:
+            self._make_parents(path + "/x", 0o771)
+
+    def provide(self, path: str, content: Callable[[], bytes]) -> None:
+        """A read-only file whose content is made when read."""
+        self._make_parents(path, 0o755)
+        self._made[path] = content
+
+    def resolve(self, path: str) -> str:
+        """The real absolute path: links followed, `.` and `..` taken out."""
+        parts: list[str] = []
+        for part in path.split("/"):
+            if part == "..":
+                parts = parts[:-1]
+            elif part not in {"", "."}:
+                parts.append(part)
+        clean = "/" + "/".join(parts)
+        for link, target in _LINKS.items():
+            if clean == link or clean.startswith(link + "/"):
+                return target + clean[len(link) :]
+        return clean
+
+    def find(self, path: str) -> Entry | None:
+        """The entry of a path, None when there is none."""
+        real = self.resolve(path)
+        if real in self._made:
+            return Entry(stat.S_IFREG | 0o444, int(self._now()), self._made[real]())
+        return self._entries.get(real)
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory is there."""
+        entry = self.find(path)
+        return entry is not None and stat.S_ISDIR(entry.mode)
+
+    def children(self, path: str) -> list[str]:
+        """Names in a directory, sorted.
+
+        Raises:
+            FileError: no directory, or one that the shell user may not list.
+        """
+        real = self.resolve(path)
+        entry = self.find(real)
+        if entry is None:
+            raise FileError(NOT_FOUND)
+        if not stat.S_ISDIR(entry.mode):
+            raise FileError(NOT_DIRECTORY)
+        if real in _CLOSED and not self.root:
+            raise FileError(DENIED)
+        prefix = real.rstrip("/") + "/"
+        names = {name for name in self._paths() if name.startswith(prefix)}
+        links = {link.rsplit("/", 1)[1] for link in _LINKS if link.rsplit("/", 1)[0] + "/" == prefix}
+        return sorted({name[len(prefix) :].split("/")[0] for name in names if name != prefix} | links)
+
+    def below(self, path: str) -> Iterator[str]:
+        """Every path under a directory, itself first."""
+        real = self.resolve(path)
+        yield real
+        yield from sorted(name for name in self._paths() if name.startswith(real.rstrip("/") + "/"))
+
+    def read(self, path: str) -> bytes:
+        """A file's bytes.
+
+        Raises:
+            FileError: it is missing or a directory.
+        """
+        entry = self.find(path)
+        if entry is None:
+            raise FileError(NOT_FOUND)
+        if stat.S_ISDIR(entry.mode):
+            raise FileError(IS_DIRECTORY)
+        return entry.payload
+
+    def write(
+        self, path: str, payload: bytes, *, append: bool = False, mode: int = 0o660, modified: int | None = None
+    ) -> None:
+        """Write a file.
+
+        Raises:
+            FileError: the parent is missing, the place is read-only, or there is no room.
+        """
+        real = self.resolve(path)
+        self._check_writable(real)
+        parent = self._entries.get(real.rsplit("/", 1)[0] or "/")
+        if parent is None:
+            raise FileError(NOT_FOUND)
+        if not stat.S_ISDIR(parent.mode):
+            raise FileError(NOT_DIRECTORY)
+        old = self._entries.get(real)
+        if old is not None and stat.S_ISDIR(old.mode):
+            raise FileError(IS_DIRECTORY)
+        content = old.payload + payload if old is not None and append else payload
+        if self.used() - (old.size if old else 0) + len(content) > self.room:
+            raise FileError(NO_SPACE)
+        kept = old.mode if old is not None and modified is None else stat.S_IFREG | mode
+        self._entries[real] = Entry(kept, int(self._now()) if modified is None else modified, content)
+
+    def make_directory(self, path: str, *, parents: bool) -> None:
+        """Make a directory.
+
+        Raises:
+            FileError: it exists, its parent does not, or the place is read-only.
+        """
+        real = self.resolve(path)
+        self._check_writable(real)
+        entry = self._entries.get(real)
+        if entry is not None:
+            if parents and stat.S_ISDIR(entry.mode):
+                return
+            raise FileError("File exists")
+        if parents:
+            self._make_parents(real + "/x", 0o771)
+        elif not self.is_directory(real.rsplit("/", 1)[0] or "/"):
+            raise FileError(NOT_FOUND)
+        else:
+            self._entries[real] = Entry(stat.S_IFDIR | 0o771, int(self._now()))
+
+    def remove(self, path: str, *, recursive: bool = False) -> None:
+        """Remove a file, or with `recursive` a directory and what is in it.
+
+        Raises:
+            FileError: it is missing, a directory, or in a read-only place.
+        """
+        real = self.resolve(path)
+        entry = self.find(real)
+        if entry is None:
+            raise FileError(NOT_FOUND)
+        self._check_writable(real)
+        if stat.S_ISDIR(entry.mode) and not recursive:
+            raise FileError(IS_DIRECTORY)
+        for name in list(self.below(real)):
+            self._entries.pop(name, None)
+
+    def rename(self, old: str, new: str) -> None:
+        """Move a file or directory; into a directory when `new` is one.
+
+        Raises:
+            FileError: `old` is missing, or either place is read-only.
+        """
+        source, target = self.resolve(old), self.resolve(new)
+        if source not in self._entries:
+            raise FileError(NOT_FOUND)
+        self._check_writable(source)
+        self._check_writable(target)
+        if self.is_directory(target):
+            target = f"{target.rstrip('/')}/{source.rsplit('/', 1)[1]}"
+        if not self.is_directory(target.rsplit("/", 1)[0] or "/"):
+            raise FileError(NOT_FOUND)
+        for name in list(self.below(source)):
+            self._entries[target + name[len(source) :]] = self._entries.pop(name)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Change permission bits.
+
+        Raises:
+            FileError: nothing is there.
+        """
+        entry = self._entries.get(self.resolve(path))
+        if entry is None:
+            raise FileError(NOT_FOUND)
+        entry.mode = stat.S_IFMT(entry.mode) | mode
+
+    def matching(self, pattern: str) -> list[str]:
+        """Paths that match a shell pattern, sorted; hidden ones only when asked for."""
+        depth = pattern.count("/")
+        real = self.resolve(pattern)
+        shift = len(real) - len(pattern)
+        names = (name for name in self._paths() if name.count("/") == depth + (real.count("/") - depth))
+        found = sorted(name for name in names if fnmatch.fnmatchcase(name, real) and "/." not in name)
+        return [pattern[: pattern.rfind("/") + 1] + name.rsplit("/", 1)[1] if shift else name for name in found]
+
+    def used(self) -> int:
+        """Bytes of all files."""
+        return sum(len(entry.payload) for entry in self._entries.values())
+
+    def place(self, path: str, payload: bytes, mode: int = 0o644) -> None:
+        """Put a file anywhere, as the system itself does."""
+        real = self.resolve(path)
+        self._make_parents(real, 0o755)
+        self._entries[real] = Entry(stat.S_IFREG | mode, int(self._now()), payload)
+
+    def remove_system(self, path: str) -> None:
+        """Remove a directory and what is in it wherever it lies, as the system itself does."""
+        for name in list(self.below(path)):
+            self._entries.pop(name, None)
+
+    def _paths(self) -> Iterator[str]:
+        yield from self._entries
+        yield from self._made
+
+    def _check_writable(self, real: str) -> None:
+        if real.startswith(("/data/", "/storage/", "/dev/", "/mnt/", "/cache/")) and not real.startswith("/data/app/"):
+            return
+        if self.root and real.startswith("/data/"):
+            return
+        raise FileError(DENIED if real.startswith("/data/") else READ_ONLY)
+
+    def _make_parents(self, path: str, mode: int) -> None:
+        parts = path.split("/")[1:-1]
+        for length in range(1, len(parts) + 1):
+            name = "/" + "/".join(parts[:length])
+            self._entries.setdefault(name, Entry(stat.S_IFDIR | mode, int(self._now())))

@@ -1,0 +1,1 @@
+"""The device side of the adb protocol: packets, keys, transports, services and file sync."""
