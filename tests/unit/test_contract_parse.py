@@ -21,12 +21,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lomi.contract.android import input_wait_ms
-from lomi.contract.bounds import Bound
+from lomi.contract.bounds import Bound, InvalidParams, OutOfBounds
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import Definition
 from lomi.contract.limits import ARGUMENT_BYTES
 from lomi.contract.model import Failure, Receipt, Result
-from lomi.contract.parse import InvalidParams, OutOfBounds, parse
+from lomi.contract.parse import parse
 from lomi.contract.schema import input_schema, output_schema
 from lomi.contract.scopes import SCOPES
 from lomi.contract.tools import ALL, BY_NAME, REASONS
@@ -109,7 +109,7 @@ def edges(annotation: Any, bound: Bound, sample: Any) -> tuple[list[Any], list[A
         return number_edges(bound, whole="int" in str(annotation) and "float" not in str(annotation))
     if isinstance(sample, list):
         assert bound.longest is not None
-        few = [[]] if bound.shortest else []
+        few: list[list[Any]] = [[]] if bound.shortest else []
         one = sample[:1] or next(samples(annotation))
         return [], [*few, one * (bound.longest + 1)]
     return text_edges(bound)
