@@ -91,6 +91,7 @@ _PACKAGES = (
     Reason("shared_uid", _C.SCOPE_DENIED, "Apps that share a user id are not offered."),
     Reason("no_launcher", _C.UNSUPPORTED_CAPABILITY, "That app has no launcher; name an activity."),
     Reason("install_failed", _C.ARTIFACT_INVALID, "The installer refused the APK; see installerFailure."),
+    Reason("bad_apk", _C.ARTIFACT_INVALID, "The file is no APK that can be installed; build it again."),
     Reason("install_pending", _C.TARGET_BUSY, "An installation on this phone is waiting or running; wait for it."),
     Reason("no_process", _C.TARGET_NOT_FOUND, "That app does not run; launch it first."),
     Reason("bad_cursor", _C.CURSOR_EXPIRED, "Read again without a cursor."),

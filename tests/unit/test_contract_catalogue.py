@@ -104,6 +104,18 @@ def test_waiting_defaults() -> None:
         assert not tool.mutation or "wait_ms" in tool.fields
 
 
+def test_retry_identities() -> None:
+    """Mutations are recognised by their key but for the two ordered inputs; cancelling and reading need none."""
+    identities = {tool.name: tool.retry_identity for tool in ALL}
+    assert identities["lomi_terminal_input"] == "sequence_in_memory"
+    assert identities["lomi_android_input"] == "sequence_stored"
+    without = {"lomi_terminal_input", "lomi_android_input", "lomi_operation_cancel"}
+    for tool in ALL:
+        if tool.name not in without:
+            assert identities[tool.name] == ("key" if tool.mutation else "none")
+        assert tool.stored == (tool.mutation and tool.name not in without - {"lomi_android_input"})
+
+
 def test_every_scope_is_asked_for_by_some_tool_and_known() -> None:
     """Scopes named by tools and by dependencies are among the 54, of which none is without use."""
     assert len(SCOPES) == 54
