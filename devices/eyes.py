@@ -68,8 +68,8 @@ class Eyes:
             return None
         return self._book.newest
 
-    async def snapshot(self, *, generation: str | None = None, within: float = 12.0) -> Snapshot:
-        """A fresh look at the hierarchy; a failed one is retried once.
+    async def snapshot(self, *, generation: str | None = None, within: float = 12.0, shown: bool = True) -> Snapshot:
+        """A fresh look at the hierarchy; a failed one is retried once. Refs of one that is not `shown` cannot be used.
 
         Raises:
             NotRunning: the device does not run that generation.
@@ -83,7 +83,7 @@ class Eyes:
                 for _ in range(2):
                     seen, began = await self._look(lanes.look, within)
                     if seen.tree is not None:
-                        return self._keep(running, seen, began, settled=True)
+                        return self._keep(running, seen, began, settled=True, shown=shown)
                     fault = seen.fault
                     if fault is not None and fault.reason == "tree_hostile":
                         break
@@ -155,7 +155,7 @@ class Eyes:
             raise TargetRefused("stale_ref", "the snapshot is of an earlier generation")
         now = self.newest
         if now is None or not self._vouches(now):
-            now = await self.snapshot(generation=generation)
+            now = await self.snapshot(generation=generation, shown=False)
         index = locate(past, ref, now)
         x, y = point_on(now.tree, index, now.screen)
         return Target(x, y, now.screen)
@@ -233,7 +233,7 @@ class Eyes:
         seen = await self._looker.look(lane, within=within)
         return seen, began
 
-    def _keep(self, running: Running, seen: Seen, began: float, *, settled: bool) -> Snapshot:
+    def _keep(self, running: Running, seen: Seen, began: float, *, settled: bool, shown: bool = True) -> Snapshot:
         assert seen.tree is not None
         world = self._host.world
         if self._book.generation != running.identity.generation:
@@ -248,6 +248,7 @@ class Eyes:
             at=now,
             took_s=now - began,
             settled=settled,
+            shown=shown,
         )
 
 

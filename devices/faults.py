@@ -96,5 +96,5 @@ class PackageRefused(DeviceFault):
     """A package call that failed.
 
     Reasons: bad_name, not_installed, shared_uid, no_launcher, not_delivered, install_failed (field code), no_process,
-    bad_cursor.
+    bad_cursor, bad_apk.
     """

@@ -209,7 +209,7 @@ class Hands:
             TextRefused: text_not_confirmed when a readable field holds something else, or a paste cannot be read back.
         """
         try:
-            seen = await self._eyes.snapshot(generation=generation)
+            seen = await self._eyes.snapshot(generation=generation, shown=False)
         except DeviceFault:
             return None
         field = seen.tree.focused_editable

@@ -9,6 +9,7 @@ from pathlib import Path
 from devices.actor.actor import DeviceActor
 from devices.actor.life import Host
 from devices.adb.shell import Answer, ShellLane, quote
+from devices.apk import read_apk
 from devices.faults import ChannelLost, PackageRefused
 
 _PACKAGE = re.compile(r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$")
@@ -111,19 +112,20 @@ class Packages:
     async def install(
         self,
         apk: Path,
-        package: str,
         *,
         generation: str | None = None,
         effect: AbstractAsyncContextManager[None] | None = None,
         within: float = 180.0,
     ) -> Installed:
-        """Stream an APK into the package installer, keeping the application's data; `package` is what the APK claims.
+        """Check an APK and stream it into the package installer, keeping the application's data.
 
         Raises:
-            PackageRefused: install_failed with the installer's code; the installed version is unchanged then.
+            PackageRefused: bad_apk before a byte was sent; install_failed with the installer's code, the installed
+                version is unchanged then.
             NotRunning: before a byte was sent. ChannelLost: effect unknown once bytes were sent.
         """
-        size = (await asyncio.to_thread(apk.stat)).st_size
+        identity = await asyncio.to_thread(read_apk, apk)
+        package, size = identity.package, (await asyncio.to_thread(apk.stat)).st_size
         before = await self.version(package, generation=generation)
         async with self._host.installs:
             running, _ = self._actor.usable(generation)

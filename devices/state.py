@@ -52,7 +52,7 @@ def display_is_off(text: str) -> bool | None:
 def is_secure(text: str) -> bool:
     """Whether a window of the dump forbids capture, by name or by the bit of an old dump's number."""
     for flags in re.findall(r"\bfl=([^\n]*)", text):
-        if "SECURE" in flags.split():
+        if "SECURE" in re.findall(r"[A-Z_]+", flags):
             return True
         if (number := re.match(r"#?([0-9a-fA-F]{5,8})\b", flags)) and int(number[1], 16) & 0x2000:
             return True

@@ -14,7 +14,7 @@ from devices import processes
 from devices.adb.wire import AdbClient, Row
 from devices.faults import ChannelLost
 from devices.processes import ProcessName
-from devices.world import OutputTail, World
+from devices.world import Child, OutputTail, World
 
 _SOCKET_LIMIT = 107
 _START_S = 10.0
@@ -37,6 +37,7 @@ class AdbServer:
         self.socket_path = directory / "adb.sock"
         self.user_home = user_home
         self.client = AdbClient(self.socket_path)
+        self.process: ProcessName | None = None
         self.rows: tuple[Row, ...] = ()
         self._listeners: set[Callable[[tuple[Row, ...]], None]] = set()
 
@@ -120,27 +121,79 @@ async def serve(
         **(environment or {}),
     }
     await _ensure_key(adb, server.user_home, variables, world)
-    async with OutputTail(16384) as tail:
-        argv = (str(adb), "-L", f"localfilesystem:{server.socket_path}", "server", "nodaemon")
-        child = await world.spawn(argv, environment=variables, output=tail.child_end, directory=state)
-        tail.handed_over()
-        name = processes.name_of(child.pid)
-        try:
-            if name is not None:
-                await asyncio.to_thread(_remember, record, name)
-            await _await_socket(server, lambda: child.returncode is not None, tail, world)
-            async with asyncio.TaskGroup() as group:
-                follower = group.create_task(server.follow(), name="adb-rows")
-                try:
-                    yield server
-                finally:
-                    follower.cancel()
-        finally:
-            if name is not None:
-                await processes.end_processes((name,), world=world, term_s=3.0, kill_s=3.0)
+    run = _Run(server, variables, record, world)
+    await run.begin()
+    try:
+        async with asyncio.TaskGroup() as group:
+            keeper = group.create_task(run.keep(), name="adb-server")
+            try:
+                yield server
+            finally:
+                keeper.cancel()
+    finally:
+        await run.end()
+        server.socket_path.unlink(missing_ok=True)
+        record.unlink(missing_ok=True)
+
+
+class _Run:
+    """The server's process: begun, followed, and begun again when it dies."""
+
+    def __init__(self, server: AdbServer, variables: Mapping[str, str], record: Path, world: World) -> None:
+        self._server = server
+        self._variables = variables
+        self._record = record
+        self._world = world
+        self._child: Child | None = None
+
+    async def begin(self) -> None:
+        """Start the process and wait until it answers.
+
+        Raises:
+            ChannelLost: it does not, with the tail of its output as evidence.
+        """
+        server = self._server
+        server.socket_path.unlink(missing_ok=True)
+        async with OutputTail(16384) as tail:
+            argv = (str(server.binary), "-L", f"localfilesystem:{server.socket_path}", "server", "nodaemon")
+            directory = server.socket_path.parent
+            child = self._child = await self._world.spawn(
+                argv, environment=self._variables, output=tail.child_end, directory=directory
+            )
+            tail.handed_over()
+            server.process = processes.name_of(child.pid)
+            try:
+                if server.process is not None:
+                    await asyncio.to_thread(_remember, self._record, server.process)
+                await _await_socket(server, lambda: child.returncode is not None, tail, self._world)
+            except BaseException:
+                await self.end()
+                raise
+
+    async def keep(self) -> None:
+        """Follow the server; when it is lost, end what is left of it and start another, without haste."""
+        pause = 0.05
+        while True:
+            began = self._world.monotonic()
+            await self._server.follow()
+            await self.end()
+            if self._world.monotonic() - began > 60:
+                pause = 0.05
+            await self._world.sleep(pause)
+            pause = min(pause * 2, 5.0)
+            try:
+                await self.begin()
+            except ChannelLost:
+                continue
+
+    async def end(self) -> None:
+        """End the process and reap it."""
+        child, self._child = self._child, None
+        name, self._server.process = self._server.process, None
+        if name is not None:
+            await processes.end_processes((name,), world=self._world, term_s=3.0, kill_s=3.0)
+        if child is not None:
             await child.wait()
-            server.socket_path.unlink(missing_ok=True)
-            record.unlink(missing_ok=True)
 
 
 def _prepared(adb: Path, state: Path) -> AdbServer:

@@ -107,16 +107,24 @@ class SnapshotBook:
         self._ids = ids
         self._kept: OrderedDict[str, Snapshot] = OrderedDict()
         self._next_ref = 1
-
-    @property
-    def newest(self) -> Snapshot | None:
-        """The latest snapshot."""
-        return next(reversed(self._kept.values()), None)
+        self.newest: Snapshot | None = None
 
     def add(
-        self, tree: Tree, focus: Focus, screen: Screen, *, taken_ms: int, at: float, took_s: float, settled: bool
+        self,
+        tree: Tree,
+        focus: Focus,
+        screen: Screen,
+        *,
+        taken_ms: int,
+        at: float,
+        took_s: float,
+        settled: bool,
+        shown: bool = True,
     ) -> Snapshot:
-        """Number the nodes and keep the snapshot; the oldest one goes when there are too many."""
+        """Number the nodes; keep the snapshot under its id if it is `shown` to a caller, who may then use its refs.
+
+        The one that was not used for longest goes when there are too many.
+        """
         sight = Sight(tree)
         snapshot = Snapshot(
             id=f"s{next(self._ids)}",
@@ -130,7 +138,9 @@ class SnapshotBook:
             took_s=took_s,
             settled=settled,
         )
-        self._kept[snapshot.id] = snapshot
+        self.newest = snapshot
+        if shown:
+            self._kept[snapshot.id] = snapshot
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return snapshot
@@ -144,6 +154,7 @@ class SnapshotBook:
         snapshot = self._kept.get(snapshot_id)
         if snapshot is None:
             raise TargetRefused("unknown_snapshot", "the snapshot is not kept any more; take a new one")
+        self._kept.move_to_end(snapshot_id)
         return snapshot
 
     def _number(self, sight: Sight) -> tuple[int, ...]:

@@ -1,0 +1,225 @@
+"""Looking at a phone: failures are named, nothing is made up, and what changed is told."""
+
+import struct
+import zlib
+from collections.abc import Awaitable
+from pathlib import Path
+
+import pytest
+from device_rig import a_phone, on_device, open_app
+
+from devices.capture import check_png
+from devices.faults import CaptureFailed, DeviceFault, TreeUnavailable
+from devices.geometry import apply
+
+FORM = "lomi.paper.form"
+SECRETS = """
+package = "lomi.test.secrets"
+label = "Secrets"
+[[screens]]
+activity = ".Main"
+title = "Secrets"
+secure = true
+[[screens.items]]
+kind = "field"
+id = "pin"
+password = true
+hint = "PIN"
+[[screens.items]]
+kind = "button"
+id = "crash"
+text = "Crash"
+tap = [{ do = "crash", value = "boom" }]
+[[screens.items]]
+kind = "button"
+id = "freeze"
+text = "Freeze"
+tap = [{ do = "anr" }]
+[[screens.items]]
+kind = "button"
+id = "ask"
+text = "Ask"
+tap = [{ do = "permission", target = "android.permission.CAMERA" }]
+[[screens.items]]
+kind = "button"
+id = "doze"
+text = "Doze"
+tap = [{ do = "sleep", value = "0" }]
+"""
+LONG = """
+package = "lomi.test.long"
+label = "Long"
+[[screens]]
+activity = ".Main"
+title = "Long list"
+scroll = true
+[[screens.items]]
+kind = "row"
+id = "row"
+text = "Row {n}"
+count = 60
+"""
+
+
+async def fault_of(work: Awaitable[object]) -> DeviceFault | None:
+    try:
+        await work
+    except DeviceFault as fault:
+        return fault
+    return None
+
+
+async def add_fault(phone: object, words: str) -> None:
+    await on_device(phone, f"cmd lomi_agent fault add {words}")  # type: ignore[arg-type]
+
+
+async def test_a_failed_dump_is_retried_once_and_never_an_empty_screen(tmp_path: Path) -> None:
+    """One failed dump is survived; failures to the end are TREE_UNAVAILABLE by name, not an empty tree (pains 51, 52)."""
+    async with a_phone(tmp_path) as phone:
+        await add_fault(phone, "failed_dump times=2")
+        assert (await phone.eyes.snapshot()).tree.nodes
+        await add_fault(phone, "failed_dump times=12")
+        before = phone.eyes.newest
+        fault = await fault_of(phone.eyes.snapshot())
+        assert isinstance(fault, TreeUnavailable)
+        assert fault.reason == "tree_not_idle"
+        seen = await phone.eyes.observe(before, within=0.1)
+        assert seen.snapshot is None
+        assert seen.settled is False
+        assert "no observation: tree_not_idle" in seen.text
+
+
+async def test_noise_around_the_document_is_kept_as_warnings(tmp_path: Path) -> None:
+    """Lines before the XML do not break it and are not lost (pains 53)."""
+    async with a_phone(tmp_path) as phone:
+        await add_fault(phone, "dump_noise times=1")
+        snapshot = await phone.eyes.snapshot()
+        assert snapshot.tree.nodes
+        assert any("text relocations" in line for line in snapshot.tree.warnings)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("empty_png", "capture_invalid"),
+        ("truncated_png", "capture_truncated"),
+        ("truncated_png value=20", "capture_truncated"),
+        ("failed_picture", "capture_invalid"),
+    ],
+)
+async def test_a_broken_picture_is_never_a_success(tmp_path: Path, words: str, reason: str) -> None:
+    """Empty, truncated and refused pictures are named after one more try; one bad picture is survived (pains 42)."""
+    async with a_phone(tmp_path) as phone:
+        await add_fault(phone, f"{words} times=1")
+        assert (await phone.eyes.capture()).full.width == 720
+        await add_fault(phone, words)
+        fault = await fault_of(phone.eyes.capture())
+        assert isinstance(fault, CaptureFailed)
+        assert fault.reason == reason
+
+
+async def test_text_before_the_picture_is_metadata(tmp_path: Path) -> None:
+    """The multi-display warning is stripped and kept; the picture is whole (pains 39)."""
+    async with a_phone(tmp_path) as phone:
+        await add_fault(phone, "text_before_png times=1")
+        capture = await phone.eyes.capture()
+        assert any("Multiple displays" in line for line in capture.full.warnings)
+        assert check_png(capture.full.png).width == 720
+
+
+async def test_black_pictures_are_explained(tmp_path: Path) -> None:
+    """Black behind a secure window, with the display off, with a dead renderer: three names; else uniform (pains 43, 44)."""
+    async with a_phone(tmp_path, apps=SECRETS) as phone:
+        await add_fault(phone, "black_picture times=1")
+        assert (await phone.eyes.capture()).uniform is True
+        await open_app(phone, "lomi.test.secrets")
+        secure = await fault_of(phone.eyes.capture())
+        assert secure is not None
+        assert secure.reason == "capture_secure"
+        await phone.hands.navigate("home")
+        await on_device(phone, "setprop debug.hwui.drawing_enabled 0")
+        dead = await fault_of(phone.eyes.capture())
+        assert dead is not None
+        assert dead.reason == "renderer_disabled"
+        await phone.hands.navigate("power")
+        off = await fault_of(phone.eyes.capture())
+        assert off is not None
+        assert off.reason == "display_off"
+
+
+async def test_a_bounded_picture_maps_back_to_hardware_in_all_rotations(tmp_path: Path) -> None:
+    """The reply keeps within edge and bytes, says it is scaled, and its affine map lands where the contract says."""
+    async with a_phone(tmp_path) as phone:
+        for turns in range(4):
+            await phone.hands.rotate(turns)
+            capture = await phone.eyes.capture(max_edge=640, max_bytes=16384)
+            assert max(capture.bounded.width, capture.bounded.height) <= 640
+            assert len(capture.bounded.png) <= 16384
+            assert capture.scaled
+            corner = apply(capture.image_to_hardware, 0, 0, phone.spec.display)
+            assert corner == [(0, 0), (719, 0), (719, 1279), (0, 1279)][turns]
+
+
+async def test_crashes_dialogs_and_a_dark_display_are_told_after_the_act(tmp_path: Path) -> None:
+    """What went wrong after a tap is in its observation: crash, ANR, permission dialog, display off (pains 49)."""
+    async with a_phone(tmp_path, apps=SECRETS) as phone:
+
+        async def tap(name: str) -> str:
+            await on_device(phone, "am force-stop lomi.test.secrets")
+            await open_app(phone, "lomi.test.secrets")
+            before = await phone.eyes.snapshot()
+            index = next(node.index for node in before.tree.nodes if before.tree.labels[node.index] == name)
+            from devices.hands import RefAt
+
+            await phone.hands.tap(RefAt(before.id, before.refs[index]))
+            return (await phone.eyes.observe(before)).text
+
+        assert "crash: lomi.test.secrets" in await tap("Crash")
+        await phone.hands.navigate("home")
+        assert "permission_dialog" in await tap("Ask")
+        await phone.hands.navigate("back")
+        asked = await tap("Freeze")
+        assert "anr_dialog lomi.test.secrets" in asked
+        await on_device(phone, "am force-stop lomi.test.secrets")
+        assert "display: off" in await tap("Doze")
+
+
+async def test_a_password_is_never_shown(tmp_path: Path) -> None:
+    """Password and editable values are left out of elements, outline, diff and repr."""
+    async with a_phone(tmp_path, apps=SECRETS) as phone:
+        await open_app(phone, "lomi.test.secrets")
+        before = await phone.eyes.snapshot()
+        field = next(node for node in before.tree.nodes if node.editable)
+        from devices.hands import RefAt
+
+        await phone.hands.tap(RefAt(before.id, before.refs[field.index]))
+        typed = await phone.hands.type_text("hunter2")
+        assert typed.confirmed is None
+        after = await phone.eyes.snapshot()
+        elements, _ = after.elements()
+        shown = [str(elements), after.outline().text, after.outline(query="PIN").text, repr(after)]
+        assert not any("hunter2" in text for text in shown)
+        assert any(element.value_omitted for element in elements)
+
+
+async def test_an_outline_stays_small_and_query_reaches_everything(tmp_path: Path) -> None:
+    """At most 250 tokens for an ordinary screen, what is left out is counted, any visible row can be queried (pains 54)."""
+    async with a_phone(tmp_path, apps=LONG) as phone:
+        await open_app(phone, "lomi.test.long")
+        snapshot = await phone.eyes.snapshot()
+        outline = snapshot.outline(limit=120)
+        assert len(outline.text.encode()) <= 160
+        assert outline.omitted > 0
+        whole = snapshot.outline()
+        assert len(whole.text.encode()) <= 1000
+        found = snapshot.outline(query="Row 7")
+        assert [line.split(" ", 1)[1] for line in found.lines] == ['text "Row 7"']
+
+
+def test_png_checks_refuse_forged_pictures() -> None:
+    """A wrong header checksum, a zero size and random bytes are all refused."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0)
+    good = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    for raw in (b"", b"\x00" * 100, good[:-4] + b"\0\0\0\0" + b"\0" * 20, good + b"\0" * 30):
+        with pytest.raises(CaptureFailed):
+            check_png(raw)
