@@ -99,7 +99,6 @@ class Activity:
         """Requests begun since `begin` that an answer waits for and that are not over."""
         return len(self._pending)
 
-    @property
     def busy(self) -> bool:
         """Whether a navigation or a request begun since `begin` is pending."""
         return self.navigating or bool(self._pending)

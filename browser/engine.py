@@ -9,13 +9,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 from playwright.async_api import Browser, Playwright, ProxySettings, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
+from browser.egress import EgressProxy, HostSpellingError, Origin
+from browser.egress.chromium import ENGINE_ARGUMENTS, proxy_settings
 from browser.errors import AdmissionRefusedError, EngineUnavailableError
+from browser.frames import origin_of
 from browser.page import Page
 from browser.process import EngineProcess, Watch, find_engine, identify, memory_available
 from browser.profile import Profile
@@ -25,39 +28,22 @@ MOST_PAGES = 16
 MEMORY_PER_PAGE = 192 << 20
 
 _ARGUMENTS = (
-    "--disable-quic",
+    *ENGINE_ARGUMENTS,
     "--disable-smooth-scrolling",
     "--disable-domain-reliability",
     "--disable-client-side-phishing-detection",
     "--no-pings",
-    "--dns-prefetch-disable",
     "--proxy-bypass-list=<-loopback>",
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--force-webrtc-ip-handling-policy",
 )
 
 
-class Egress(Protocol):
-    """The one way out of a context: a loopback proxy that admits what the grant admits."""
-
-    @property
-    def url(self) -> str:
-        """``http://127.0.0.1:PORT``."""
-        ...
-
-    @property
-    def username(self) -> str:
-        """One credential a generation."""
-        ...
-
-    @property
-    def password(self) -> str:
-        """Its secret."""
-        ...
-
-
 class EngineSettings(msgspec.Struct, frozen=True):
-    """How to run engines. `frame_rate_limit` off answers faster and lets animated pages burn processor time."""
+    """How to run engines.
+
+    Attributes:
+        frame_rate_limit: off answers faster and lets animated pages burn processor time.
+        arguments: further engine arguments, such as `RefusalIdentity.engine_argument`.
+    """
 
     engine: Literal["chromium", "firefox", "webkit"] = "chromium"
     headed: bool = False
@@ -67,6 +53,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     frame_rate_limit: bool = True
     viewport: Viewport = Viewport(1280, 720)
     start_s: float = 20.0
+    arguments: tuple[str, ...] = ()
 
 
 class Engine:
@@ -190,7 +177,7 @@ class Engine:
         self,
         *,
         generation: str | None = None,
-        egress: Egress | None = None,
+        egress: EgressProxy | None = None,
         viewport: Viewport | None = None,
         admits: Callable[[str], bool] | None = None,
     ) -> Page:
@@ -200,7 +187,7 @@ class Engine:
             generation: the name of this life; the pool's own counter when left out.
             egress: the proxy everything of the context goes through; without one nothing holds the context.
             viewport: size in CSS pixels.
-            admits: whether a document of this address may be shown; None admits all.
+            admits: whether a document of this address may be shown; left out, the proxy's granted origins.
 
         Raises:
             AdmissionRefusedError, EngineUnavailableError: nothing was opened.
@@ -223,17 +210,18 @@ class Engine:
         return self._browser
 
     async def _profile(
-        self, browser: Browser, egress: Egress | None, viewport: Viewport, admits: Callable[[str], bool] | None
+        self, browser: Browser, egress: EgressProxy | None, viewport: Viewport, admits: Callable[[str], bool] | None
     ) -> Profile:
-        proxy = ProxySettings(server=egress.url) if egress is not None else None
+        way = proxy_settings(egress) if egress is not None else None
+        proxy = ProxySettings(server=way["server"], bypass=way["bypass"]) if way is not None else None
         context = await browser.new_context(
             viewport={"width": viewport.width, "height": viewport.height},
             device_scale_factor=viewport.scale,
             proxy=proxy,
             accept_downloads=True,
         )
-        credentials = (egress.username, egress.password) if egress is not None else None
-        return Profile(self, context, credentials=credentials, guarded=admits, clock=self._clock)
+        guarded = admits if admits is not None or egress is None else _within(egress)
+        return Profile(self, context, egress=egress, guarded=guarded, clock=self._clock)
 
     async def stop(self) -> None:
         """End every page and the engine."""
@@ -253,6 +241,18 @@ class Engine:
         watch, self._watch = self._watch, None
         if watch is not None:
             await watch.finish()
+
+
+def _within(egress: EgressProxy) -> Callable[[str], bool]:
+    """Whether documents of an address are granted, by the grant in force at that instant."""
+
+    def admits(url: str) -> bool:
+        try:
+            return Origin.parse(origin_of(url)) in egress.grant.origins
+        except HostSpellingError:
+            return False
+
+    return admits
 
 
 class _Process(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Documents are held at the page itself, each redirect of theirs too, and the proxy is given its credentials.
+"""Documents are held at the page itself, and each redirect of theirs too.
 
 The egress proxy is the wall. This guard makes a refused navigation leave the old document in place, and reports it.
 """
@@ -23,37 +23,18 @@ class _Paused(msgspec.Struct, rename="camel"):
     resource_type: str = ""
 
 
-class _Challenge(msgspec.Struct):
-    source: str = ""
-
-
-class _AuthRequired(msgspec.Struct, rename="camel"):
-    request_id: str
-    auth_challenge: _Challenge = msgspec.field(default_factory=_Challenge)
-
-
 class DocumentGuard:
     """Holds every document request of a page's sessions against the grant."""
 
-    def __init__(self, page: Page, admits: Callable[[str], bool] | None, credentials: tuple[str, str] | None) -> None:
+    def __init__(self, page: Page, admits: Callable[[str], bool]) -> None:
         self._page = page
         self._admits = admits
-        self._credentials = credentials
-        self._challenged: set[str] = set()
-
-    @property
-    def needed(self) -> bool:
-        """Whether there is anything to hold or to answer."""
-        return self._admits is not None or self._credentials is not None
 
     async def hold(self, session: CDPSession) -> None:
         """Hold the documents of one protocol session."""
         listen(session, "Fetch.requestPaused", _Paused, lambda event: self._paused(session, event), self._page.faults)
-        listen(
-            session, "Fetch.authRequired", _AuthRequired, lambda event: self._auth(session, event), self._page.faults
-        )
         patterns = [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]
-        await send(session, "Fetch.enable", {"patterns": patterns, "handleAuthRequests": self._credentials is not None})
+        await send(session, "Fetch.enable", {"patterns": patterns})
 
     def hold_later(self, session: CDPSession) -> None:
         """Hold a session that turned up on its own (a frame that moved into another process)."""
@@ -62,30 +43,13 @@ class DocumentGuard:
 
     def _paused(self, session: CDPSession, event: _Paused) -> None:
         url = event.request.url
-        if self._admits is None or event.resource_type != "Document" or self._admits(url):
+        if event.resource_type != "Document" or self._admits(url):
             self._page.background(self._answer(session, "Fetch.continueRequest", {"requestId": event.request_id}))
             return
         self._page.activity.refused.append(url[:2048])
         self._page.activity.stir()
         self._page.background(
             self._answer(session, "Fetch.failRequest", {"requestId": event.request_id, "errorReason": "Aborted"})
-        )
-
-    def _auth(self, session: CDPSession, event: _AuthRequired) -> None:
-        response: dict[str, str] = {"response": "Default"}
-        if event.auth_challenge.source == "Proxy" and self._credentials is not None:
-            username, password = self._credentials
-            again = event.request_id in self._challenged
-            response = (
-                {"response": "CancelAuth"}
-                if again
-                else {"response": "ProvideCredentials", "username": username, "password": password}
-            )
-            self._challenged.add(event.request_id)
-        self._page.background(
-            self._answer(
-                session, "Fetch.continueWithAuth", {"requestId": event.request_id, "authChallengeResponse": response}
-            )
         )
 
     async def _answer(self, session: CDPSession, method: str, params: dict[str, object]) -> None:

@@ -143,11 +143,15 @@ class Page:
         frames.on_within = self._within
         frames.on_session.append(lambda session: self.activity.follow(session, lambda: frames.main_id, self.faults))
         listen(self.session, "Page.windowOpen", _Windowed, self._window, self.faults)
-        self.playwright.on("close", lambda _page: self.end("closed"))
+        self.playwright.on("close", self._closed)
         self.playwright.on("crash", lambda _page: self.end("page_crashed"))
         await asyncio.gather(
             *before, frames.attach(), send(self.session, "Network.enable"), send(self.session, "DOM.enable")
         )
+
+    def _closed(self, _page: PlaywrightPage) -> None:
+        # When a whole engine dies its pages are reported closed just before it is: leave room for the true reason.
+        asyncio.get_running_loop().call_later(0.05, self.end, "closed")
 
     def _navigated(self, frame: FrameFacts) -> None:
         if frame.id == self.frames.main_id:
@@ -167,7 +171,6 @@ class Page:
     def _window(self, _event: _Windowed) -> None:
         self._popups_expected += 1
 
-    @property
     def expects_popup(self) -> bool:
         """Whether the page opened a window that has not arrived yet."""
         return self._popups_expected > 0

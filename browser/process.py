@@ -22,7 +22,7 @@ _WATCH = """
 read -r _
 n=0
 while [ $n -lt 20 ] && [ -d /proc/"$1" ]; do sleep 0.1; n=$((n + 1)); done
-if [ "$(sed 's/.*) //' /proc/"$1"/stat 2>/dev/null | cut -d' ' -f20)" = "$2" ]; then kill -KILL -- -"$1"; fi
+if [ "$(sed 's/.*) //' /proc/"$1"/stat 2>/dev/null | cut -d' ' -f20)" = "$2" ]; then kill -9 -"$1"; fi
 case "$3" in */playwright_chromiumdev_profile-*) rm -rf -- "$3";; esac
 """
 
@@ -52,11 +52,13 @@ def find_engine(*, headed: bool, chosen: Path | None = None) -> Path | None:
 
 
 def identify(pid: int, root: Path = Path("/proc")) -> EngineProcess | None:
-    """Who a process is now; None when it is gone."""
+    """Who a process is now; None when it is gone, or dead and not yet collected."""
     try:
         fields = (root / str(pid) / "stat").read_text().rpartition(") ")[2].split()
         arguments = (root / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
+        return None
+    if fields[0] == "Z":
         return None
     prefix = b"--user-data-dir="
     profile = next((argument[len(prefix) :].decode() for argument in arguments if argument.startswith(prefix)), "")

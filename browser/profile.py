@@ -9,6 +9,8 @@ from playwright.async_api import BrowserContext
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as PlaywrightPage
 
+from browser.egress import EgressProxy
+from browser.egress.chromium import prove
 from browser.errors import AdmissionRefusedError, BrowserError, PageEndedError
 from browser.guard import DocumentGuard
 from browser.human import HumanHand
@@ -38,14 +40,14 @@ class Profile:
         engine: "Engine",
         context: BrowserContext,
         *,
-        credentials: tuple[str, str] | None,
+        egress: EgressProxy | None,
         guarded: Callable[[str], bool] | None,
         clock: Callable[[], float],
     ) -> None:
         self.context = context
         self.pages: dict[str, Page] = {}
         self.on_popup: list[Callable[[Page, Page | None], None]] = []
-        self.credentials = credentials
+        self.egress = egress
         self.guarded = guarded
         self._engine = engine
         self._clock = clock
@@ -58,7 +60,10 @@ class Profile:
     async def first(self, generation: str) -> Page:
         """The page the context was opened for; the caller holds its place."""
         await self.context.add_init_script(_NO_PEERS)
-        page = await self._bind(await self.context.new_page(), generation)
+        blank = await self.context.new_page()
+        if self.egress is not None:
+            await prove(blank, self.egress)
+        page = await self._bind(blank, generation)
         self.context.on("page", self._popup)
         return page
 
@@ -75,7 +80,6 @@ class Profile:
         )
         page.limitations = engine.limitations
         page.profile = self
-        guard = DocumentGuard(page, self.guarded, self.credentials)
         page.pending = Pending(page)
         page.logs = Logs(page)
         page.network = Network(page)
@@ -84,7 +88,8 @@ class Profile:
         page.on_ended.append(lambda _reason: self._ended(page))
         self.pages[generation] = page
         engine.pages[generation] = page
-        if guard.needed:
+        if self.guarded is not None:
+            guard = DocumentGuard(page, self.guarded)
             page.frames.on_session.append(guard.hold_later)
             await page.attach(guard.hold(session))
         else:

@@ -85,7 +85,7 @@ async def _settle(page: Page, start: Start, deadline: float) -> bool:
         left = deadline - page.clock()
         if left <= 0:
             return False
-        if activity.busy or page.expects_popup:
+        if activity.busy() or page.expects_popup():
             await activity.wait(left)
             continue
         replaced = activity.committed != start.committed
@@ -110,7 +110,7 @@ async def _settle(page: Page, start: Start, deadline: float) -> bool:
             continue
         except (PageEndedError, UnresponsiveError):
             return False
-        if activity.busy or page.expects_popup:
+        if activity.busy() or page.expects_popup():
             continue
         return all(rest.quiet for rest in rests)
     return activity.dialog is not None
