@@ -17,6 +17,7 @@ from lomi.client.service import serve_calls
 from lomi.core.backend import InvalidParams, ListedTool, Request, ToolList, ToolReply
 from lomi.core.port import Picture
 from lomi.link.connection import Connection
+from lomi.link.limits import LAB
 from lomi.link.server import Endpoint, serve
 from lomi.mcp.wire_session import serve_mcp
 
@@ -105,7 +106,7 @@ async def broker(home: Path, backend: FakeBackend, instance: str = "test") -> As
         except ProtocolBrokenError:
             return
 
-    async with serve(home, instance, on_connection=on_connection) as endpoint:
+    async with serve(home, instance, limits=LAB, on_connection=on_connection) as endpoint:
         yield endpoint
 
 
