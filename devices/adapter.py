@@ -33,6 +33,7 @@ from lomi.contract.android import (
 )
 from lomi.contract.artifact import AndroidSource, ArtifactFound
 from lomi.contract.model import Observation
+from lomi.core.own_ports import OwnPorts
 from lomi.core.port import (
     Act,
     Adapter,
@@ -225,19 +226,19 @@ class AndroidAdapter:
         )
 
 
-def android_adapter(state: Path, specs_of: SpecsOf) -> AdapterFactory:
+def android_adapter(state: Path, specs_of: SpecsOf, own_ports: OwnPorts) -> AdapterFactory:
     """The adapter, for the composition root. `state` must be short: our adb server's socket lies in it."""
 
     def factory(ledger: Ledger) -> AbstractAsyncContextManager[Adapter]:
-        return _open(state, specs_of, ledger)
+        return _open(state, specs_of, own_ports, ledger)
 
     return factory
 
 
 @asynccontextmanager
-async def _open(state: Path, specs_of: SpecsOf, ledger: Ledger) -> AsyncIterator[Adapter]:
+async def _open(state: Path, specs_of: SpecsOf, own_ports: OwnPorts, ledger: Ledger) -> AsyncIterator[Adapter]:
     async with asyncio.TaskGroup() as tasks:
-        lives = Lives(ledger, tasks)
+        lives = Lives(ledger, tasks, own_ports)
         async with open_fleet(
             state, next_generation=lives.next_generation, on_identity=lives.on_identity, changed=lives.changed
         ) as fleet:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from browser.adapter import browser_adapter
 from devices.adapter import android_adapter
 from lomi.broker.broker import Broker, BrokerSetting, open_broker
 from lomi.broker.deciders import Decider
@@ -27,6 +28,7 @@ from lomi.core.backend import Backend
 from lomi.core.failpoints import Failpoints
 from lomi.core.ids import device_uuid
 from lomi.core.layout import PanelRecord, ProjectRecord, WorkspaceRecord
+from lomi.core.own_ports import OwnPorts
 from lomi.core.port import AdapterFactory
 from lomi.disk.root import identity_of
 from lomi.host_devices import specs_for
@@ -131,10 +133,11 @@ async def clear_dead_layout(broker: Broker) -> None:
 
 def adapters_for(setting: HostSetting, devices: Mapping[str, DevicePolicy]) -> Sequence[AdapterFactory]:
     """The adapters of this build, with what each needs of the home."""
-    phones = setting.home / "devices"
+    phones, own_ports = setting.home / "devices", OwnPorts()
     return (
         terminal_adapter(setting.home / "terminals", setting.environment),
-        android_adapter(phones, specs_for(phones, devices, setting.environment)),
+        android_adapter(phones, specs_for(phones, devices, setting.environment), own_ports),
+        browser_adapter(setting.environment, own_ports),
     )
 
 

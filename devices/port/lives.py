@@ -16,6 +16,7 @@ from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
 from lomi.contract.panel import RuntimeState
 from lomi.core.ids import GenerationId, LeaseId
+from lomi.core.own_ports import OwnPorts
 from lomi.core.port import Call, Ledger, Permit, ResourceKey
 from lomi.core.refusal import Refusal
 
@@ -36,9 +37,10 @@ class Lives:
 
     kind: ResourceKind = "android"
 
-    def __init__(self, ledger: Ledger, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, ledger: Ledger, tasks: asyncio.TaskGroup, own_ports: OwnPorts) -> None:
         self._ledger = ledger
         self._tasks = tasks
+        self._own_ports = own_ports
         self._phones: dict[str, Phone] = {}
         self.changes = 1
 
@@ -88,11 +90,15 @@ class Lives:
     async def on_identity(self, identity: Identity) -> None:
         """Store who it is, before it is used."""
         await self._ledger.remember(GenerationId(identity.generation), msgspec.json.encode(identity))
+        ports = identity.ports
+        taken = {ports.console, ports.adb} | ({ports.grpc} if ports.grpc is not None else set())
+        self._own_ports.hold(identity.device_id, frozenset(taken))
 
     def changed(self, phone: Phone) -> None:
         """Note a change of phase; a life that is observed gone ends in the ledger too."""
         self.changes += 1
         if phone.phase in ("stopped", "failed") and not phone.process_alive:
+            self._own_ports.hold(phone.spec.device_id, frozenset())
             generation = self._ledger.current(ResourceKey("android", phone.spec.device_id))
             if generation is not None:
                 self._ledger.end_generation(generation)
