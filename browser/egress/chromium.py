@@ -1,8 +1,8 @@
 """How Chromium is told to use the proxy and nothing but the proxy.
 
-Playwright's own `username` and `password` for a proxy are not used: for them it stops every request of the page and turns
-the cache off. `prove` gives the credential once instead; the engine then sends it unasked with every request of the
-context, those of workers, beacons and prefetches included.
+Playwright's own `username` and `password` for a proxy are not used: for them it stops every request of the page and
+turns the cache off. `prove` gives the credential once instead; the engine then sends it unasked with every request of
+the context, those of workers, beacons and prefetches included.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from browser.egress.proxy import EgressProxy
 ENGINE_ARGUMENTS: Final = (
     "--disable-quic",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     # Pages may not ask the system's resolver for names around the proxy.
     "--dns-prefetch-disable",
     "--disable-background-networking",

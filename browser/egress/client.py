@@ -125,6 +125,7 @@ class ClientLink(asyncio.Protocol):
         except RefusedError as refused:
             self._refuse(route, refused)
             return
+        self._exchange.resource = admission.resource
         upstream = self._upstream
         if upstream is not None and upstream.open and not head.tunnel and self._leads_to(upstream.route, route):
             upstream.begin(self._exchange)

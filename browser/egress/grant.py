@@ -40,10 +40,12 @@ class Admission:
     Attributes:
         addresses: Non-public addresses granted by number, for the port in question.
         loopback: The name itself means this machine (`localhost`).
+        resource: Granted for sub-resources only.
     """
 
     addresses: frozenset[Address] = field(default_factory=frozenset)
     loopback: bool = False
+    resource: bool = False
 
 
 class RefusedError(Exception):
@@ -95,7 +97,9 @@ class Admitter:
             raise RefusedError("origin_not_granted" if granted is None else "scheme_not_granted")
         if document:
             raise RefusedError("document_not_granted" if granted is None else "scheme_not_granted")
-        return Admission(self._addresses.get(port, frozenset()), is_localhost(host)) if named else Admission()
+        if not named:
+            return Admission(resource=True)
+        return Admission(self._addresses.get(port, frozenset()), is_localhost(host), resource=True)
 
     def admit_address(self, admission: Admission, address: Address, port: int, *, ours: bool) -> None:
         """Judge the address a host led to. `ours` says that the address belongs to this machine.

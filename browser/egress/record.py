@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
@@ -69,16 +70,30 @@ Record = TypeVar("Record", bound=Numbered)
 class Ring(Generic[Record]):
     """The last `capacity` records, oldest first. `last` is the sequence of the newest ever added, 0 for none."""
 
-    __slots__ = ("_records", "last")
+    __slots__ = ("_records", "_waiting", "last")
 
     def __init__(self, capacity: int) -> None:
         self._records: deque[Record] = deque(maxlen=capacity)
+        self._waiting: set[asyncio.Future[None]] = set()
         self.last = 0
 
     def add(self, record: Record) -> None:
         """Take in the newest record; its sequence is `last + 1`."""
         self._records.append(record)
         self.last = record.sequence
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def reach(self, sequence: int) -> None:
+        """Wait until the record with this sequence was added; at once if it was already."""
+        while self.last < sequence:
+            waiting = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiting)
+            try:
+                await waiting
+            finally:
+                self._waiting.discard(waiting)
 
     def since(self, sequence: int) -> tuple[tuple[Record, ...], int]:
         """Return the records after `sequence` and how many between were already dropped."""

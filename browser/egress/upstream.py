@@ -11,11 +11,15 @@ from browser.egress.gate import Gate, Route
 from browser.egress.request_head import RequestHead
 from browser.egress.response_head import HEAD_END, MalformedResponseError, parse_response_head
 
+# That header comes with navigations only, so an answer cached as an image is not found again for a document: the engine
+# has to ask for that, and is refused.
+_NEVER_A_DOCUMENT = b"Vary: Upgrade-Insecure-Requests\r\n\r\n"
+
 
 class Exchange:
     """One request and the answer to it, as far as it has come."""
 
-    __slots__ = ("begun", "head", "size", "started", "status", "type")
+    __slots__ = ("begun", "head", "resource", "size", "started", "status", "type")
 
     def __init__(self, head: RequestHead, started: float) -> None:
         self.head = head
@@ -23,6 +27,7 @@ class Exchange:
         self.status = 0
         self.type = ""
         self.size = 0
+        self.resource = False  # the place may answer, but never become a document
         self.begun = False  # a byte of the answer went to the client
 
     def url(self, *, keep_query: bool) -> str:
@@ -141,7 +146,8 @@ class UpstreamLink(asyncio.Protocol):
         exchange.status, exchange.type = head.status, head.type
         self._keep, self._until_close = head.keep, head.framing == UNTIL_CLOSE
         self._body = scanner_for(head.framing)
-        self._take_body(exchange, self._body, head.wire, rest)
+        wire = head.wire[:-2] + _NEVER_A_DOCUMENT if exchange.resource else head.wire
+        self._take_body(exchange, self._body, wire, rest)
 
     def _take_body(self, exchange: Exchange, body: BodyScanner, prefix: bytes, data: bytes) -> None:
         try:
