@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -100,8 +101,8 @@ class Server:
 
 
 @asynccontextmanager
-async def listening(host: str) -> AsyncIterator[Server]:
-    """Serve on a free port of `host` until the block is left."""
+async def listening(host: str, context: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    """Serve on a free port of `host` until the block is left, over TLS with a context."""
     server = Server(host)
     async with asyncio.TaskGroup() as connections:
         tasks: set[asyncio.Task[None]] = set()
@@ -111,7 +112,7 @@ async def listening(host: str) -> AsyncIterator[Server]:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        listener = await asyncio.start_server(accept, host, 0)
+        listener = await asyncio.start_server(accept, host, 0, ssl=context)
         server.port = listener.sockets[0].getsockname()[1]
         try:
             yield server
@@ -171,9 +172,9 @@ class Lab:
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
 
-    async def server(self, host: str = "127.0.0.1") -> Server:
+    async def server(self, host: str = "127.0.0.1", context: ssl.SSLContext | None = None) -> Server:
         """Start a recording server."""
-        return await self._stack.enter_async_context(listening(host))
+        return await self._stack.enter_async_context(listening(host, context))
 
     async def proxy(self, *origins: str, **options: object) -> EgressProxy:
         """Start a proxy that grants `origins`; other options go to the grant or to `serve`."""

@@ -9,12 +9,13 @@ import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.async_api import BrowserContext, Error, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Error, Page, async_playwright
 
 from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
 from browser.egress.chromium import ENGINE_ARGUMENTS, prove, proxy_settings
@@ -40,9 +41,11 @@ class Datagrams(asyncio.DatagramProtocol):
 
     def __init__(self) -> None:
         self.got: list[bytes] = []
+        self.arrived = asyncio.Event()
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:  # noqa: ARG002  asyncio's signature
         self.got.append(data)
+        self.arrived.set()
 
 
 @dataclass(slots=True)
@@ -85,6 +88,19 @@ class Scene:
 HOME = "<!doctype html><title>home</title><script>window.mine = 1</script><body>home</body>"
 
 
+@asynccontextmanager
+async def engine(*arguments: str) -> AsyncIterator[Browser]:
+    """Run Chromium until the block is left."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=BROWSER,
+            chromium_sandbox=os.geteuid() != 0,
+            args=arguments,
+        )
+        yield browser
+        await browser.close()
+
+
 @pytest.fixture
 async def scene(lab: Lab, tmp_path: Path) -> AsyncIterator[Scene]:
     """Open a page on the one granted origin, with ungranted servers on three loopback addresses."""
@@ -95,19 +111,13 @@ async def scene(lab: Lab, tmp_path: Path) -> AsyncIterator[Scene]:
     transport, datagrams = await loop.create_datagram_endpoint(Datagrams, local_addr=("127.0.0.1", 0))
     proxy = await lab.proxy(home.origin, identity=IDENTITY)
     netlog = tmp_path / "net.json"
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=BROWSER,
-            chromium_sandbox=os.geteuid() != 0,
-            args=[*ENGINE_ARGUMENTS, IDENTITY.engine_argument, f"--log-net-log={netlog}"],
-        )
+    async with engine(*ENGINE_ARGUMENTS, IDENTITY.engine_argument, f"--log-net-log={netlog}") as browser:
         context = await browser.new_context(proxy=proxy_settings(proxy))
         page = await context.new_page()
         await prove(page, proxy)
         await page.goto(f"{home.origin}/")
         port = transport.get_extra_info("sockname")[1]
         yield Scene(page, context, proxy, home, foreign, datagrams, port, netlog, browser.close)
-        await browser.close()
     transport.close()
 
 
@@ -268,43 +278,48 @@ async def test_websockets_inside_the_grant_work_and_end_with_it(scene: Scene) ->
     assert [entry.type for entry in scene.proxy.network_log if entry.method == "CONNECT"] == ["websocket"]
 
 
+PEERS = """async ([udp, tcp]) => {
+    const servers = [`stun:127.0.0.1:${udp}`, `stun:127.0.0.1:${tcp}`,
+                     `turn:127.0.0.1:${udp}?transport=udp`, `turn:127.0.0.1:${tcp}?transport=tcp`];
+    const peer = new RTCPeerConnection({iceServers:
+        servers.map(urls => ({urls, username: 'u', credential: 'c'}))});
+    peer.createDataChannel('x');
+    await peer.setLocalDescription(await peer.createOffer());
+    const other = new RTCPeerConnection();
+    await other.setRemoteDescription(peer.localDescription);
+    await other.setLocalDescription(await other.createAnswer());
+    const answer = other.localDescription.sdp.replace(/a=candidate.*\\r\\n/g, '');
+    await peer.setRemoteDescription({type: 'answer', sdp: answer});
+    for (const [kind, port] of [['udp', udp], ['tcp', tcp]])
+        await peer.addIceCandidate({candidate: `candidate:1 1 ${kind} 2122260223 127.0.0.1 ${port} typ host`
+            + (kind === 'tcp' ? ' tcptype passive' : ''), sdpMid: '0'}).catch(() => 0);
+    await new Promise(done => {
+        if (peer.iceGatheringState === 'complete') done();
+        peer.onicegatheringstatechange = () => peer.iceGatheringState === 'complete' && done();
+        setTimeout(done, 3000);
+    });
+}"""
+
+HINTS = """async ([udp]) => {
+    try { const t = new WebTransport(`https://127.0.0.1:${udp}/`); await t.ready.catch(() => 0); } catch (_) {}
+    for (const [rel, href] of [['dns-prefetch', '//canary-a.test'], ['preconnect', 'http://canary-b.test'],
+                               ['preconnect', 'https://canary-c.test'], ['prefetch', 'http://canary-d.test/']])
+        document.head.append(Object.assign(document.createElement('link'), {rel, href}));
+    const rules = document.createElement('script');
+    rules.type = 'speculationrules';
+    rules.textContent = JSON.stringify({prerender: [{source: 'list', urls: ['/ahead']}],
+        prefetch: [{source: 'list', urls: ['http://canary-e.test/', 'https://canary-f.test/']}]});
+    document.head.append(rules);
+    await fetch('http://canary-g.test/', {mode: 'no-cors'}).catch(() => 0);
+}"""
+
+
 async def test_udp_and_name_look_ups_do_not_leave_the_engine(scene: Scene) -> None:
     """WebRTC, WebTransport and hints: the engine's own log shows connections to the proxy and no name look-up."""
     page = scene.page
-    await page.evaluate(
-        """async ([udp, tcp]) => {
-            const servers = [`stun:127.0.0.1:${udp}`, `stun:127.0.0.1:${tcp}`,
-                             `turn:127.0.0.1:${udp}?transport=udp`, `turn:127.0.0.1:${tcp}?transport=tcp`];
-            const peer = new RTCPeerConnection({iceServers:
-                servers.map(urls => ({urls, username: 'u', credential: 'c'}))});
-            peer.createDataChannel('x');
-            await peer.setLocalDescription(await peer.createOffer());
-            const other = new RTCPeerConnection();
-            await other.setRemoteDescription(peer.localDescription);
-            await other.setLocalDescription(await other.createAnswer());
-            const answer = other.localDescription.sdp.replace(/a=candidate.*\\r\\n/g, '');
-            await peer.setRemoteDescription({type: 'answer', sdp: answer});
-            for (const [kind, port] of [['udp', udp], ['tcp', tcp]])
-                await peer.addIceCandidate({candidate: `candidate:1 1 ${kind} 2122260223 127.0.0.1 ${port} typ host`
-                    + (kind === 'tcp' ? ' tcptype passive' : ''), sdpMid: '0'}).catch(() => 0);
-            await new Promise(done => {
-                if (peer.iceGatheringState === 'complete') done();
-                peer.onicegatheringstatechange = () => peer.iceGatheringState === 'complete' && done();
-                setTimeout(done, 3000);
-            });
-            try { const t = new WebTransport(`https://127.0.0.1:${udp}/`); await t.ready.catch(() => 0); } catch (_) {}
-            for (const [rel, href] of [['dns-prefetch', '//canary-a.test'], ['preconnect', 'http://canary-b.test'],
-                                       ['preconnect', 'https://canary-c.test'], ['prefetch', 'http://canary-d.test/']])
-                document.head.append(Object.assign(document.createElement('link'), {rel, href}));
-            const rules = document.createElement('script');
-            rules.type = 'speculationrules';
-            rules.textContent = JSON.stringify({prerender: [{source: 'list', urls: ['/ahead']}],
-                prefetch: [{source: 'list', urls: ['http://canary-e.test/', 'https://canary-f.test/']}]});
-            document.head.append(rules);
-            await fetch('http://canary-g.test/', {mode: 'no-cors'}).catch(() => 0);
-        }""",
-        [scene.udp_port, scene.foreign[0].port],
-    )
+    ports = [scene.udp_port, scene.foreign[0].port]
+    await page.evaluate(PEERS, ports)
+    await page.evaluate(HINTS, ports)
     assert "canary-g.test" in {refusal.host for refusal in scene.proxy.refusals}
     assert scene.untouched
     await scene.close()  # type: ignore[misc]
@@ -376,10 +391,7 @@ async def test_without_an_identity_a_refused_tunnel_is_still_refused(lab: Lab) -
     home, other = await lab.server(), await lab.server("127.0.0.2")
     home.fallback = answer(HOME)
     proxy = await lab.proxy(home.origin)
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=BROWSER, chromium_sandbox=os.geteuid() != 0, args=[*ENGINE_ARGUMENTS]
-        )
+    async with engine(*ENGINE_ARGUMENTS) as browser:
         page = await (await browser.new_context(proxy=proxy_settings(proxy))).new_page()
         await prove(page, proxy)
         await page.goto(f"{home.origin}/")
@@ -387,4 +399,54 @@ async def test_without_an_identity_a_refused_tunnel_is_still_refused(lab: Lab) -
             await page.goto(f"https://{other.authority}/")
         assert proxy.refusals.last == 1
         assert other.connections == 0
-        await browser.close()
+
+
+async def test_a_granted_https_place_is_passed_through_untouched(lab: Lab) -> None:
+    """The server's own certificate reaches the engine, and an ungranted name on the same server does not load."""
+    served = RefusalIdentity.create(datetime.datetime.now(datetime.UTC))
+    home = await lab.server(context=served.context)
+    home.fallback = answer(HOME)
+    origin = f"https://{home.authority}"
+    proxy = await lab.proxy(origin, identity=IDENTITY)
+    async with engine(*ENGINE_ARGUMENTS, IDENTITY.engine_argument) as browser:
+        context = await browser.new_context(proxy=proxy_settings(proxy), ignore_https_errors=True)
+        page = await context.new_page()
+        await prove(page, proxy)
+        response = await page.goto(f"{origin}/")
+        assert response is not None
+        details = await response.security_details()
+        assert details is not None
+        assert details["issuer"] == "refused by lomi"
+        assert await page.title() == "home"
+        for other in (f"https://localhost:{home.port}/", f"http://{home.authority}/"):
+            with pytest.raises(Error, match="ERR_ABORTED"):
+                await page.goto(other)
+        assert await page.title() == "home"
+    assert [refusal.reason for refusal in proxy.refusals] == ["origin_not_granted", "scheme_not_granted"]
+    assert home.paths == ["/"]
+
+
+async def test_https_to_a_place_granted_for_plain_http_leaves_the_document(scene: Scene) -> None:
+    """The tunnel a WebSocket may use does not let the other scheme of the same place in."""
+    await scene.refused(lambda: scene.page.goto(f"https://{scene.home.authority}/"))
+    assert await scene.still_home()
+    (refusal,) = scene.proxy.refusals
+    assert (refusal.reason, refusal.document) == ("scheme_not_granted", True)
+
+
+async def test_the_recorders_would_see_an_engine_that_is_not_held(lab: Lab) -> None:
+    """Without the WebRTC argument a page does reach a UDP port: what the tests above assert could have failed."""
+    home = await lab.server()
+    home.fallback = answer(HOME)
+    proxy = await lab.proxy(home.origin)
+    loop = asyncio.get_running_loop()
+    transport, datagrams = await loop.create_datagram_endpoint(Datagrams, local_addr=("127.0.0.1", 0))
+    arguments = [argument for argument in ENGINE_ARGUMENTS if "webrtc" not in argument]
+    async with engine(*arguments) as browser:
+        page = await (await browser.new_context(proxy=proxy_settings(proxy))).new_page()
+        await prove(page, proxy)
+        await page.goto(f"{home.origin}/")
+        await page.evaluate(PEERS, [transport.get_extra_info("sockname")[1], home.port])
+        async with asyncio.timeout(20):
+            await datagrams.arrived.wait()
+    transport.close()
