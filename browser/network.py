@@ -59,10 +59,9 @@ def without_credentials(url: str) -> str:
     if query and _SECRET.search(query):
         query = urlencode(
             [
-                (name, "…" if _SECRET.search(name) else value)
+                (name, "..." if _SECRET.search(name) else value)
                 for name, value in parse_qsl(query, keep_blank_values=True)
-            ],
-            safe="…",
+            ]
         )
     return urlunsplit((parts.scheme, host, parts.path, query, ""))[:URL_UNITS]
 

@@ -32,7 +32,10 @@ Handler = Callable[[Request], Awaitable[Answer] | Answer]
 def html(body: str, **headers: str) -> Answer:
     """A page that is not cached."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(body.encode("utf-8", "surrogatepass"), headers={"content-type": "text/html; charset=utf-8", "cache-control": "no-store", **named})
+    return Answer(
+        body.encode("utf-8", "surrogatepass"),
+        headers={"content-type": "text/html; charset=utf-8", "cache-control": "no-store", **named},
+    )
 
 
 class Site:
@@ -75,7 +78,9 @@ class Site:
                 request = await self._request(head, reader)
                 self.requests.append(request)
                 self.arrived.set()
-                answer = self.pages.get(request.path) or self.pages.get(request.path.partition("?")[0]) or Answer(status=404)
+                answer = (
+                    self.pages.get(request.path) or self.pages.get(request.path.partition("?")[0]) or Answer(status=404)
+                )
                 if not isinstance(answer, Answer):
                     made = answer(request)
                     answer = made if isinstance(made, Answer) else await made

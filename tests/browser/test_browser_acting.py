@@ -18,7 +18,9 @@ async def test_click_reaches_the_page_as_trusted_input_once(site: Site, page: Pa
     """A click arrives once, trusted, and the answer shows what it changed."""
     snapshot = await visit(page, site.show(COUNTER))
     effects = Effects()
-    acted = await actions.click(page, node(snapshot, "button").ref, snapshot_id=snapshot.snapshot_id, effect=effects.effect())
+    acted = await actions.click(
+        page, node(snapshot, "button").ref, snapshot_id=snapshot.snapshot_id, effect=effects.effect()
+    )
     assert await text(page) == "1 true"
     assert acted.delivered is True
     assert acted.observation.settled
@@ -164,7 +166,11 @@ async def test_fill_textarea_contenteditable_date_and_select(site: Site, page: P
     assert await page.playwright.input_value("[type=number]") == "42"
     assert await page.playwright.input_value("select") == "d"
     assert day.input_mode == "scripted"
-    for name, value, reason in (("day", "yesterday", "malformed_value"), ("pet", "Emu", "no_such_option"), ("pet", "Yak", "no_such_option")):
+    for name, value, reason in (
+        ("day", "yesterday", "malformed_value"),
+        ("pet", "Emu", "no_such_option"),
+        ("pet", "Yak", "no_such_option"),
+    ):
         with pytest.raises(RefusedError) as caught:
             await actions.fill(page, next(n for n in snapshot.nodes if n.name == name).ref, value)
         assert caught.value.reason == reason
@@ -216,7 +222,9 @@ async def test_scroll_turns_the_viewport_and_shows_what_came_up(site: Site, page
     assert acted.scroll == (0, 600)
     assert acted.input_mode == "trusted"
     assert any(n.name == "Below" for n in acted.observation.diff.changed + acted.observation.diff.added)
-    inner = "<div style='height:100vh;overflow:auto' tabindex=0 aria-label=box><div style='height:3000px'>tall</div></div>"
+    inner = (
+        "<div style='height:100vh;overflow:auto' tabindex=0 aria-label=box><div style='height:3000px'>tall</div></div>"
+    )
     snapshot = await visit(page, site.show(inner, "/inner"))
     box = await gestures.scroll(page, 0, 300, ref=node(snapshot, "clickable", "box").ref)
     assert box.scroll == (0, 300)
@@ -239,7 +247,10 @@ async def test_check_select_hover_and_drag(site: Site, page: Page) -> None:
     assert await page.playwright.is_checked("#c")
     assert (await actions.check(page, box, on=False)).checked == "false"
     await gestures.select(page, node(snapshot, "combobox").ref, ("A", "C"))
-    assert await page.playwright.evaluate("[...document.querySelector('select').selectedOptions].map(o => o.text).join()") == "A,C"
+    assert (
+        await page.playwright.evaluate("[...document.querySelector('select').selectedOptions].map(o => o.text).join()")
+        == "A,C"
+    )
     await gestures.hover(page, node(snapshot, "clickable", "Hover me").ref)
     assert await text(page) == "over"
     await gestures.drag(page, node(snapshot, "clickable", "Drag me").ref, node(snapshot, "clickable", "Drop here").ref)

@@ -39,7 +39,9 @@ async def _gone(pid: int, started: int) -> None:
 @pytest.mark.parametrize("stopped", [False, True])
 async def test_no_engine_outlives_a_killed_owner_by_five_seconds(stopped: bool) -> None:
     """After kill -9 of its owner the engine goes, even one that is stopped and can't see its pipes close."""
-    owner = subprocess.Popen([sys.executable, "-c", VICTIM], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", VICTIM], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
+    )
     assert owner.stdout is not None
     with owner.stdout as out:
         pid, started, profile = (await asyncio.to_thread(out.readline)).split()

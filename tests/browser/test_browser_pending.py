@@ -19,7 +19,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_a_dialog_is_an_observation_and_blocks_only_its_page(site: Site, page: Page, engine: Engine) -> None:
     """A click that opens an alert answers at once; other pages go on; the answer lets the click finish."""
     site.show("<h1>Other</h1>", "/other")
-    snapshot = await visit(page, site.show("<button onclick=\"out.textContent = confirm('Sure?')\">Ask</button><p id=out></p>"))
+    snapshot = await visit(
+        page, site.show("<button onclick=\"out.textContent = confirm('Sure?')\">Ask</button><p id=out></p>")
+    )
     other = await engine.open()
     await navigate.navigate(other, site.url + "/other")
     acted = await actions.click(page, node(snapshot, "button").ref)
@@ -56,7 +58,9 @@ async def test_prompt_text_and_chained_dialogs(site: Site, page: Page) -> None:
 
 async def test_nobody_answers_a_dialog(site: Site, page: Page) -> None:
     """At its deadline a dialog gets the default answer and the page lives on."""
-    snapshot = await visit(page, site.show("<button onclick=\"out.textContent = confirm('Sure?')\">Ask</button><p id=out></p>"))
+    snapshot = await visit(
+        page, site.show("<button onclick=\"out.textContent = confirm('Sure?')\">Ask</button><p id=out></p>")
+    )
     page.pending._seconds = (0.1, 0.1, 0.1)
     await actions.click(page, node(snapshot, "button").ref, settle_s=0.05)
     await page.playwright.wait_for_function("() => out.textContent === 'false'")
@@ -136,7 +140,13 @@ async def test_popups_over_the_bound_are_closed(site: Site, page: Page, engine: 
 async def test_downloads_are_kept_with_their_bytes(site: Site, page: Page) -> None:
     """A download is an object with state, name and a private file."""
     content = bytes(range(256)) * 64
-    site.pages["/file"] = Answer(content, headers={"content-disposition": 'attachment; filename="../../e vil.bin"', "content-type": "application/octet-stream"})
+    site.pages["/file"] = Answer(
+        content,
+        headers={
+            "content-disposition": 'attachment; filename="../../e vil.bin"',
+            "content-type": "application/octet-stream",
+        },
+    )
     snapshot = await visit(page, site.show("<a href=/file>Get</a>"))
     acted = await actions.click(page, node(snapshot, "link").ref)
     assert len(acted.observation.downloads) == 1

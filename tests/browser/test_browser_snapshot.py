@@ -65,7 +65,9 @@ async def test_a_thousand_rows_fit_in_two_thousand_tokens_and_each_is_reachable(
 
 async def test_eighty_cards_stay_small_and_lose_no_control(site: Site, page: Page) -> None:
     """A long page of alike cards is summed up, while each control that is not repeated is listed."""
-    cards = "".join(f"<div class=card><h3>Card {i}</h3><p>{'words ' * 20}</p><a href=#{i}>Open {i}</a></div>" for i in range(80))
+    cards = "".join(
+        f"<div class=card><h3>Card {i}</h3><p>{'words ' * 20}</p><a href=#{i}>Open {i}</a></div>" for i in range(80)
+    )
     tools = "".join(f"<button class=tool>Tool {i}</button>" for i in range(14))
     snapshot = await visit(page, site.show(f"<title>cards</title>{cards}<footer>{tools}</footer>"))
     outline = snapshot_outline(snapshot)
@@ -91,7 +93,9 @@ async def test_shadow_roots_open_and_closed(site: Site, page: Page) -> None:
 async def test_frames_same_and_cross_site(site: Site, page: Page) -> None:
     """Frames are listed with their own refs; one that navigates loses only its own refs."""
     site.pages["/inner"] = html("<button onclick='parent.postMessage(`same`, `*`)'>Same</button>")
-    site.pages["/foreign"] = html("<button onclick='parent.postMessage(`cross`, `*`)'>Cross</button><iframe src=/deep></iframe>")
+    site.pages["/foreign"] = html(
+        "<button onclick='parent.postMessage(`cross`, `*`)'>Cross</button><iframe src=/deep></iframe>"
+    )
     site.pages["/deep"] = html("<button onclick='top.postMessage(`deep`, `*`)'>Deep</button>")
     body = f"""<p>some text</p><iframe id=s src=/inner style="margin:20px"></iframe><iframe src={site.other_url}/foreign style="border:9px solid"></iframe>
     <button onclick="out.textContent='main'">Main</button><p id=out></p><script>onmessage = (e) => out.textContent = e.data</script>"""
@@ -164,7 +168,12 @@ async def test_page_text_cannot_forge_a_line(site: Site, page: Page) -> None:
 
 async def test_a_deep_tree_is_walked_without_recursion(site: Site, page: Page) -> None:
     """Two thousand nested blocks are no problem."""
-    body = "<div>" * 2000 + "<button onclick='out.textContent=1'>Deep</button>" + "</div>" * 2000 + "<p id=out style='position:fixed;top:0'></p>"
+    body = (
+        "<div>" * 2000
+        + "<button onclick='out.textContent=1'>Deep</button>"
+        + "</div>" * 2000
+        + "<p id=out style='position:fixed;top:0'></p>"
+    )
     snapshot = await visit(page, site.show(body))
     await actions.click(page, node(snapshot, "button").ref)
     assert await text(page) == "1"
@@ -188,7 +197,7 @@ async def test_navigation_by_link_brings_the_new_page_along(site: Site, page: Pa
 
 
 async def test_steps_within_a_document_keep_refs(site: Site, page: Page) -> None:
-    """pushState changes the navigation id and ends no ref."""
+    """PushState changes the navigation id and ends no ref."""
     body = "<button onclick=\"history.pushState(0, '', '/else'); out.textContent = location.pathname\">Push</button><p id=out></p>"
     snapshot = await visit(page, site.show(body))
     ref = node(snapshot, "button").ref

@@ -1,0 +1,133 @@
+"""Origins are held: whatever a page tries, the document stays on a granted origin and nothing else hears of it."""
+
+import datetime
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from browser_site import Answer, Site, html, serving
+from browser_steps import node, visit
+
+from browser import actions, navigate
+from browser.egress import EgressGrant, EgressProxy, Origin, RefusalIdentity
+from browser.engine import Engine, EngineSettings, running
+from browser.errors import NavigationFailedError, OriginDeniedError, RedirectDeniedError
+from browser.page import Page
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+IDENTITY = RefusalIdentity.create(datetime.datetime.now(datetime.UTC))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine() -> AsyncIterator[Engine]:
+    async with running(EngineSettings(arguments=(IDENTITY.engine_argument,))) as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def foreign() -> AsyncIterator[Site]:
+    async with serving() as local:
+        local.show("<h1>Foreign</h1>")
+        local.pages["/any"] = html("<h1>Foreign</h1>")
+        yield local
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def held(engine: Engine, site: Site, foreign: Site) -> AsyncIterator[Page]:
+    """A page that may show the site's origin and no other."""
+    grant = EgressGrant(origins=frozenset({Origin.parse(site.url)}))
+    async with EgressProxy.serve(grant, identity=IDENTITY) as egress:
+        page = await engine.open(egress=egress)
+        yield page
+        for left in list(page.profile.pages.values()):
+            await navigate.close(left)
+    assert foreign.requests == []
+
+
+async def test_an_ungranted_address_is_refused_before_any_effect(site: Site, foreign: Site, held: Page) -> None:
+    """Addresses outside the grant, with user information or of other schemes are not gone to."""
+    await visit(held, site.show("<h1>Home</h1>"))
+    with pytest.raises(OriginDeniedError) as caught:
+        await navigate.navigate(held, foreign.url + "/")
+    assert caught.value.proves_no_effect
+    for url in (
+        "file:///etc/passwd",
+        "javascript:1",
+        "chrome://version",
+        "data:text/html,x",
+        f"http://user:pw@127.0.0.1:{site.port}/",
+        "ftp://x/",
+    ):
+        with pytest.raises(NavigationFailedError):
+            await navigate.navigate(held, url)
+    assert held.url == site.url + "/"
+
+
+async def test_a_redirect_chain_out_is_stopped(site: Site, foreign: Site, held: Page) -> None:
+    """The last hop is refused, the old document stays, and the answer says that requests were made."""
+    await visit(held, site.show("<h1>Home</h1>"))
+    site.pages["/r1"] = Answer(status=302, headers={"location": "/r2"})
+    site.pages["/r2"] = Answer(status=307, headers={"location": foreign.url + "/any"})
+    with pytest.raises(RedirectDeniedError) as caught:
+        await navigate.navigate(held, site.url + "/r1")
+    assert not caught.value.proves_no_effect
+    assert caught.value.details["origin"] == foreign.url
+    assert held.url == site.url + "/"
+    assert node(await held.snapshot(), "heading").name == "Home"
+
+
+ESCAPES = {
+    "script": "<button onclick=\"location = '{url}'\">Go</button>",
+    "link": "<a href='{url}' role=button>Go</a>",
+    "form": "<form action='{url}' method=post><button>Go</button></form>",
+    "replace": "<button onclick=\"location.replace('{url}')\">Go</button>",
+    "frame": "<button onclick=\"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{url}'}}))\">Go</button>",
+    "fetch": "<button onclick=\"fetch('{url}', {{mode: 'no-cors'}}).catch(() => 0)\">Go</button>",
+    "beacon": "<button onclick=\"navigator.sendBeacon('{url}', 'x')\">Go</button>",
+    "image": "<button onclick=\"new Image().src = '{url}'\">Go</button>",
+    "socket": "<button onclick=\"new WebSocket('{url}'.replace('http', 'ws'))\">Go</button>",
+    "meta": "<button onclick=\"document.head.insertAdjacentHTML('beforeend', '<meta http-equiv=refresh content=\\'0;url={url}\\'>')\">Go</button>",
+}
+
+
+@pytest.mark.parametrize("way", sorted(ESCAPES))
+async def test_no_way_out_of_a_page(site: Site, foreign: Site, held: Page, way: str) -> None:
+    """Script, links, forms, frames, fetches, beacons, pictures, sockets and refreshes stay in; the document stays."""
+    snapshot = await visit(held, site.show("<h1>Home</h1>" + ESCAPES[way].format(url=foreign.url + "/any")))
+    acted = await actions.click(held, node(snapshot, "button").ref)
+    assert held.url == site.url + "/"
+    assert acted.observation.navigation is None
+    if way in {"script", "link", "form", "replace"}:
+        assert acted.observation.refused_documents == (foreign.url + "/any",)
+    assert node(await held.snapshot(), "heading").name == "Home"
+
+
+async def test_a_popup_to_an_ungranted_origin_shows_nothing(
+    site: Site, foreign: Site, held: Page, engine: Engine
+) -> None:
+    """A popup may open blank; its document never comes."""
+    snapshot = await visit(held, site.show(f"<h1>Home</h1><a href='{foreign.url}/any' target=_blank>Go</a>"))
+    acted = await actions.click(held, node(snapshot, "link").ref, settle_s=4)
+    for name in acted.observation.opened:
+        assert engine.pages[name].origin in {"null", site.url}
+
+
+async def test_history_tricks_do_not_lead_out(site: Site, held: Page) -> None:
+    """A page that rewrites its history on every step leaves back and forward working or refused, never elsewhere."""
+    site.show("<h1>One</h1>", "/one")
+    site.show("<h1>Two</h1><script>for (let i = 0; i < 40; i++) history.pushState(i, '', '/two?' + i)</script>", "/two")
+    await navigate.navigate(held, site.url + "/one")
+    await navigate.navigate(held, site.url + "/two")
+    back = await navigate.travel(held, -1)
+    assert back.url.startswith(site.url)
+    with pytest.raises(NavigationFailedError) as caught:
+        await navigate.travel(held, -500)
+    assert caught.value.reason == "no_history"
+
+
+async def test_peer_connections_are_off(site: Site, held: Page) -> None:
+    """WebRTC and WebTransport are not there for page script, frames included."""
+    await visit(held, site.show("<iframe srcdoc='x'></iframe>"))
+    script = "[typeof RTCPeerConnection, typeof frames[0].RTCPeerConnection, typeof WebTransport].join()"
+    assert await held.playwright.evaluate(script) == "undefined,undefined,undefined"
