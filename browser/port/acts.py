@@ -78,7 +78,8 @@ async def _click(page: Page, given: BrowserClickInput, effect: Effect) -> Acted:
 
 def interaction(page: Page, given: PageAction, acted: Acted) -> BrowserInteraction:
     """What is certain of an action."""
-    ref = getattr(given, "element_ref", None) or getattr(given, "viewport_ref", "viewport")
+    named = getattr(given, "element_ref", None) or getattr(given, "viewport_ref", None)
+    ref = str(named or "viewport")
     return BrowserInteraction(
         workspace_id=given.workspace_id,
         panel_id=given.panel_id,

@@ -1,6 +1,7 @@
 """Admission: ONE function over the definition, without an await. Steps 2 to 6 of the way of one call.
 
-What it refuses is an envelope error and leaves nothing stored. The same checks of memory are made again before dispatch.
+What it refuses is an envelope error and leaves nothing stored. The same checks of memory are made again before
+dispatch.
 """
 
 from dataclasses import dataclass

@@ -18,7 +18,6 @@ from lomi.broker.host_gate import HostGate
 from lomi.broker.idle import IdleLeases
 from lomi.broker.layout_room import LayoutRoom
 from lomi.broker.ledger import BrokerLedger
-from lomi.broker.listing import Listings
 from lomi.broker.loop import Loop
 from lomi.broker.pairing import Pairing, PairingAsker
 from lomi.broker.policy import Policy
@@ -156,7 +155,7 @@ async def open_broker(
             world.handle(OperationHandlers(world, loop).handlers())
             world.handle(ArtifactHandlers(store.artifacts, setting.protected).handlers())
             pairing = Pairing(world, setting.policy, setting.asker, setting.device_ids)
-            connections = Connections(world, loop, pairing, setting.faces, Listings())
+            connections = Connections(world, loop, pairing, setting.faces)
             idle = tasks.create_task(IdleLeases(world).run())
             broker = Broker(world, loop, ledger, connections)
             try:

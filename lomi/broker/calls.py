@@ -74,8 +74,7 @@ class SessionBackend:
         async with self._slot():
             admitted, _ = admit(self._world, self._session, definition, given)
             assert isinstance(handler, Read)
-            waits = bool(getattr(given, "wait_ms", 0))
-            if not waits:
+            if not definition.wait_of(given):
                 return await self._observed(handler, admitted.call, definition)
         return await self._observed(handler, admitted.call, definition)
 
@@ -83,7 +82,7 @@ class SessionBackend:
         return _Slot(self._session)
 
     async def _read(self, handler: Read, call: Call[Any], definition: Definition) -> Reply:
-        seconds = definition.deadline_s + READ_SLACK_S + getattr(call.input, "wait_ms", 0) / 1000
+        seconds = definition.deadline_s + READ_SLACK_S + definition.wait_of(call.input) / 1000
         try:
             async with asyncio.timeout(seconds):
                 ended = await captured(handler.read(call))

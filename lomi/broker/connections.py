@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from lomi.broker.calls import SessionBackend
-from lomi.broker.listing import Listings
 from lomi.broker.loop import Loop
 from lomi.broker.pairing import Pairing
 from lomi.broker.sessions import Session
 from lomi.broker.world import World
-from lomi.contract.profiles import UnknownSelectionError
+from lomi.contract.profiles import UnknownSelectionError, select
 from lomi.core.backend import Backend
 from lomi.core.ids import SessionId
+from lomi.core.tool_list import tool_list
 from lomi.link.connection import Connection
 from lomi.link.messages import Hello
 
@@ -36,12 +36,11 @@ class Faces(Protocol):
 class Connections:
     """Every connection's life."""
 
-    def __init__(self, world: World, loop: Loop, pairing: Pairing, faces: Faces, listings: Listings) -> None:
+    def __init__(self, world: World, loop: Loop, pairing: Pairing, faces: Faces) -> None:
         self._world = world
         self._loop = loop
         self._pairing = pairing
         self._faces = faces
-        self._listings = listings
 
     def with_owner(self, owner: Backend) -> Callable[[Connection], Awaitable[None]]:
         """What the link calls for each client: the owner's commands go to `owner`, every other client is a session."""
@@ -68,11 +67,11 @@ class Connections:
             since=world.clock.time(),
         )
         try:
-            selection = self._listings.select(hello.options)
+            selection = select(profile=hello.options.get("profile"), tools=hello.options.get("tools"))
         except UnknownSelectionError as unknown:
             _log.warning("a client asked for %s", unknown)
             return
-        backend = SessionBackend(world, self._loop, session, selection, self._listings.of(selection))
+        backend = SessionBackend(world, self._loop, session, selection, tool_list(selection))
         world.sessions.add(session)
         await self._pairing.try_at_once(session, connection, hello)
         async with asyncio.TaskGroup() as group:

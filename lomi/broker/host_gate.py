@@ -1,4 +1,7 @@
-"""Which hosts are qualified: Linux on x86_64 and arm64, kernel 5.6 or newer. macOS runs and says that it is unverified."""
+"""Which hosts are qualified: Linux on x86_64 and arm64, kernel 5.6 or newer.
+
+MacOS runs and says that it is unverified.
+"""
 
 import os
 import platform
@@ -17,7 +20,7 @@ def host_gate(system: str, machine: str, release: str) -> HostGate:
     """Judge a host by its system, machine and kernel release, as `platform` names them."""
     if system == "Darwin":
         return HostGate(qualified=False, limitations=("macOS is not verified: it runs, but nobody has tested it",))
-    numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
+    numbers = [int(part) for part in release.partition("-")[0].split(".")[:2] if part.isdigit()]
     modern = len(numbers) == 2 and tuple(numbers) >= (5, 6)
     if system == "Linux" and machine in ("x86_64", "aarch64", "arm64") and modern:
         return HostGate(qualified=True)

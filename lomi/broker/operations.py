@@ -18,7 +18,10 @@ from lomi.core.refusal import Refusal
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Operation:
-    """A mutation from its admission on. Terminal states never change; waiters hear of its settling and its observation."""
+    """A mutation from its admission on.
+
+    Terminal states never change; waiters hear of its settling and its observation.
+    """
 
     id: OperationId
     definition: Definition

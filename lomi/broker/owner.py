@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from lomi.broker import rendering
 from lomi.broker.broker import Broker
 from lomi.core.backend import InvalidParams, Request, ToolList, ToolReply
 from lomi.core.port import ResourceKey
@@ -97,10 +98,8 @@ class OwnerBackend:
             answer = await command(arguments)
         except msgspec.DecodeError as error:
             raise InvalidParams(str(error)) from error
-        body = msgspec.json.encode(answer)
-        return ToolReply(
-            structured=b'{"controlApiVersion":"1.0","status":"ok","data":' + body + b"}", text="", pictures=()
-        )
+        envelope = rendering.OkEnvelope(data=answer)
+        return ToolReply(structured=msgspec.json.encode(envelope), text="")
 
     async def _status(self, arguments: bytes) -> OwnerStatus:
         msgspec.json.decode(arguments, type=_Nothing)

@@ -103,6 +103,8 @@ def receipt(standing: Receipt, *, tool: str) -> ToolReply:
         seen = standing.observation
         lines.append("settled" if seen.settled else "not settled yet: what follows may still change")
         lines.extend(seen.lines)
+        if seen.domain_revision is not None:
+            lines.append(f"domainRevision {seen.domain_revision}")
         if seen.truncated:
             lines.append("(more was seen; take a snapshot)")
     return ToolReply(

@@ -40,7 +40,10 @@ def _arguments(pairs: tuple[str, ...]) -> dict[str, object]:
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--json", "as_json", is_flag=True, help="Print the data as JSON.")
 def call(tool: str, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Call TOOL. JSON values are sent as such, others as text; LOMI_CLIENT_LABEL and LOMI_CLIENT_TOKEN say who you are."""
+    """Call TOOL. JSON values are sent as such, others as text.
+
+    LOMI_CLIENT_LABEL and LOMI_CLIENT_TOKEN say who you are.
+    """
     from lomi.client.client import Answer, connect
     from lomi.client.errors import BrokerFaultError, InvalidArgumentsError, ToolError
     from lomi.client.find import own_broker

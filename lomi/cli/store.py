@@ -24,7 +24,10 @@ def store() -> None:
 @click.option("--ended-sessions", is_flag=True, help="Also receipts of sessions that have ended, whatever their age.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def reconcile(ended_sessions: bool, as_json: bool) -> None:
-    """Move settled, expired receipts to small tombstones; a late duplicate is still refused. Never happens by itself."""
+    """Move settled, expired receipts to small tombstones; a late duplicate is still refused.
+
+    Never happens by itself.
+    """
     from lomi.client.find import own_broker
     from lomi.link.errors import BrokerAbsentError
     from lomi.store.failure import StoreLocked, StoreRefused

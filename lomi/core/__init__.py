@@ -1,1 +1,4 @@
-"""Rules: ids, generations, leases, grants, operation states, fingerprints. Pure functions and frozen values, and the port."""
+"""Rules: ids, generations, leases, grants, operation states, fingerprints.
+
+Pure functions and frozen values, and the port.
+"""

@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lomi.contract.bounds import InvalidParams as InvalidParams
+from lomi.contract.bounds import InvalidParams
 from lomi.core.port import Picture
+
+__all__ = ["Backend", "CancelSignal", "InvalidParams", "ListedTool", "Progress", "Request", "ToolList", "ToolReply"]
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Tells the client how far its call is: done so far (must grow), total if known, one line of text."""

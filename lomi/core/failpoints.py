@@ -1,11 +1,14 @@
-"""Named points where a test may kill the broker, to see what recovery makes of it.
+"""Named points where a test may kill or stop the broker, to see what is made of it.
 
-`LOMI_FAILPOINT=name` kills the process with SIGKILL at the first pass, `name:3` at the third. Nothing else reads it.
+`LOMI_FAILPOINT=name` kills the process with SIGKILL at the first pass, `name:3` at the third, `name:3:stop` stops it
+there until SIGCONT. `LOMI_FAILPOINT=@FILE` takes the same words from a file that is read at every pass, so that a
+running broker can be armed: passes count from the moment the file's text changes. Nothing else reads it.
 """
 
 import os
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 
 POINTS = (
     "admitted",
@@ -24,21 +27,45 @@ POINTS = (
     "artifact_ready",
     "artifact_final",
 )
+_ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 class Failpoints:
     """Counts passes of the one armed point of this process."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        name, _, count = environment.get("LOMI_FAILPOINT", "").partition(":")
+        words = environment.get("LOMI_FAILPOINT", "")
+        self._file = Path(words[1:]) if words.startswith("@") else None
+        self._words = ""
+        self._name = ""
+        self._left = 0
+        self._signal = signal.SIGKILL
+        self._arm(_read(self._file) if self._file is not None else words)
+
+    def _arm(self, words: str) -> None:
+        if words == self._words:
+            return
+        name, _, rest = words.partition(":")
+        count, _, action = rest.partition(":")
         if name and name not in POINTS:
             raise ValueError(f"LOMI_FAILPOINT={name}: no such failpoint; one of {', '.join(POINTS)}")
+        self._words = words
         self._name = name
         self._left = int(count or 1)
+        self._signal = _ACTIONS[action or "kill"]
 
     def reach(self, name: str) -> None:
-        """Pass a point; the armed one ends the process at its count."""
+        """Pass a point; the armed one kills or stops the process at its count."""
+        if self._file is not None:
+            self._arm(_read(self._file))
         if name == self._name:
             self._left -= 1
             if self._left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self._signal)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return ""

@@ -1,4 +1,7 @@
-"""Fingerprints: the same request has the same one, whatever the order of its keys; texts that may be secret enter as an HMAC."""
+"""Fingerprints: the same request has the same one, whatever the order of its keys.
+
+Texts that may be secret enter as an HMAC.
+"""
 
 import hashlib
 import hmac
@@ -59,8 +62,8 @@ def _without_secrets(value: Any, secret: frozenset[str], key: bytes) -> Any:
 def fingerprint(definition: Definition, given: msgspec.Struct, key: bytes) -> bytes:
     """SHA-256 over the tool and its arguments: defaults filled in, reply-only fields left out, secret texts as an HMAC.
 
-    The arguments name the whole target (workspace, panel, generation), and the project is part of the retry key. `key` is
-    the instance's own.
+    The arguments name the whole target (workspace, panel, generation), and the project is part of the retry key.
+    `key` is the instance's own.
 
     Raises:
         Refusal: as `canonical`.

@@ -7,7 +7,10 @@ from lomi.core.refusal import Refusal
 
 
 class Generations:
-    """The current generation of every resource. One direction each: a resource has at most one, a generation exactly one."""
+    """The current generation of every resource.
+
+    One direction each: a resource has at most one, a generation exactly one.
+    """
 
     def __init__(self) -> None:
         self._current: dict[ResourceKey, GenerationId] = {}

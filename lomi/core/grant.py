@@ -11,8 +11,9 @@ _DEFAULT_PORT = {"http": 80, "https": 443}
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """Scopes and targets of one session. A `*` in a set of targets stands for every present and future one.
 
-    `resources` are hosts (`host:port`, or `public`) that pages may load sub-resources from. `lease_idle_s` 0 means never.
-    `decide` are the tools whose decisions the policy takes. `decider` says who granted: prompt, workbench, policy.
+    `resources` are hosts (`host:port`, or `public`) that pages may load sub-resources from. `lease_idle_s` 0
+    means never. `decide` are the tools whose decisions the policy takes. `decider` says who granted: prompt,
+    workbench, policy.
     """
 
     scopes: frozenset[str]

@@ -18,7 +18,10 @@ _PREFIX: dict[ResourceKind, str] = {"terminal": "s", "browser": "b", "android": 
 
 
 def generation_id(kind: ResourceKind, counter: int) -> GenerationId:
-    """The wire name of one life of a runtime: `s40`, `b12`, and for a phone a UUID (version 8) that holds the counter."""
+    """The wire name of one life of a runtime.
+
+    `s40`, `b12`, and for a phone a UUID (version 8) that holds the counter.
+    """
     if kind == "android":
         return GenerationId(str(uuid.UUID(int=(0x8 << 76) | (0x8 << 60) | counter)))
     return GenerationId(f"{_PREFIX[kind]}{counter}")

@@ -1,4 +1,7 @@
-"""Leases: input authority over one generation for one session. In memory only; the one lease rule for every kind of resource."""
+"""Leases: input authority over one generation for one session.
+
+In memory only; the one lease rule for every kind of resource.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -24,7 +27,8 @@ class Leases:
         """Give the lease, or the one this session already holds.
 
         Raises:
-            Refusal: TARGET_BUSY when another session holds it, CONTROL_REVOKED while a person has taken the resource over.
+            Refusal: TARGET_BUSY when another session holds it, CONTROL_REVOKED while a person has taken
+            the resource over.
         """
         if resource in self._taken:
             raise Refusal(ErrorCode.CONTROL_REVOKED, "taken_over")

@@ -1,7 +1,8 @@
 """The port: all that an adapter sees of the broker, and all that the broker sees of an adapter.
 
-An adapter is a few handlers over a plain library. It gets calls whose target is in sight, in scope and current; it acts only
-through a permit; it tells the ledger when a runtime begins and ends. It never sees sessions, receipts or the store.
+An adapter is a few handlers over a plain library. It gets calls whose target is in sight, in scope and current; it
+acts only through a permit; it tells the ledger when a runtime begins and ends. It never sees sessions, receipts or
+the store.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -79,7 +80,10 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[I]):
-    """One admitted call. `workspace`, `project`, `panel`, `resource` and `generation` are set as far as the arguments name them."""
+    """One admitted call. `workspace`.
+
+    `project`, `panel`, `resource` and `generation` are set as far as the arguments name them.
+    """
 
     tool: str
     input: I
@@ -126,7 +130,9 @@ class Permit(Protocol):
         ...
 
     def effect(self) -> AbstractAsyncContextManager[None]:
-        """The instant from which the outcome can be unknown. Enter it after the last check and before the first byte out.
+        """The instant from which the outcome can be unknown.
+
+        Enter it after the last check and before the first byte out.
 
         Raises:
             Refusal: on entering, when authority, lease or generation ended meanwhile; nothing was done then.
@@ -167,7 +173,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a person is asked to decide: immutable, hashed as a whole. `binding` holds every fact the decision is bound to."""
+    """What a person is asked to decide: immutable, hashed as a whole.
+
+    `binding` holds every fact the decision is bound to.
+    """
 
     title: str
     lines: tuple[str, ...]
@@ -185,8 +194,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """A mutating tool. `check` runs in admission and again before dispatch, without an await, and raises `Refusal` for what
-    lives in the adapter's memory (snapshot, ref, prompt). `plan` makes what a person must decide, None where nobody must.
+    """A mutating tool.
+
+    `check` runs in admission and again before dispatch, without an await, and raises `Refusal` for what lives in
+    the adapter's memory (snapshot, ref, prompt). `plan` makes what a person must decide, None where nobody must.
     """
 
     tool: str
@@ -229,7 +240,9 @@ class StoredArtifact:
 class Artifacts(Protocol):
     """Where captures and imports live."""
 
-    async def put_image(self, call: Call[Any], png: bytes, source: ArtifactSource, geometry: Geometry | None) -> StoredArtifact:
+    async def put_image(
+        self, call: Call[Any], png: bytes, source: ArtifactSource, geometry: Geometry | None
+    ) -> StoredArtifact:
         """Store a PNG for the calling session.
 
         Raises:
@@ -240,7 +253,9 @@ class Artifacts(Protocol):
     async def import_file(
         self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str
     ) -> StoredArtifact:
-        """Copy an open file into a new artifact, if its bytes are the expected ones. `source` says of which class it is.
+        """Copy an open file into a new artifact, if its bytes are the expected ones.
+
+        `source` says of which class it is.
 
         Raises:
             Refusal: ARTIFACT_INVALID (`hash_mismatch`, `length_mismatch`, `not_an_apk`), REVISION_CONFLICT
@@ -312,7 +327,10 @@ class Ledger(Protocol):
     async def open_panel(
         self, workspace_id: WorkspaceId, kind: PanelKind, title: str, resource_name: str | None
     ) -> Panel:
-        """Add a panel at the end of the workspace. Without `resource_name` the resource is named by the panel itself."""
+        """Add a panel at the end of the workspace.
+
+        Without `resource_name` the resource is named by the panel itself.
+        """
         ...
 
     async def close_panel(self, panel_id: PanelId) -> None:

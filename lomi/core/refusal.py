@@ -4,7 +4,10 @@ from lomi.contract.codes import Details, ErrorCode
 
 
 class Refusal(Exception):  # noqa: N818  a refusal is an answer, not a fault
-    """Raised when a call is refused before any effect. `reason` is one of the documented ones, `field` a JSON pointer."""
+    """Raised when a call is refused before any effect.
+
+    `reason` is one of the documented ones, `field` a JSON pointer.
+    """
 
     def __init__(
         self, code: ErrorCode, reason: str | None = None, *, field: str | None = None, details: Details | None = None

@@ -28,7 +28,8 @@ class InputLedger(Generic[A]):
         """What was answered to this input, or None when it is the next one.
 
         Raises:
-            Refusal: IDEMPOTENCY_CONFLICT for other content, REVISION_CONFLICT for a gap, the old code for one forgotten.
+            Refusal: IDEMPOTENCY_CONFLICT for other content, REVISION_CONFLICT for a gap, the old code for
+            one forgotten.
         """
         field = "/inputSequence"
         if sequence == self._last + 1:

@@ -1,4 +1,7 @@
-"""A process on a PTY: started in a session of its own, named by pid and start time, ended as a group and observed gone."""
+"""A process on a PTY: started in a session of its own.
+
+Named by pid and start time, ended as a group and observed gone.
+"""
 
 import asyncio
 import errno
@@ -18,7 +21,10 @@ HANGUP_S = 2.0
 
 
 class ProcessName(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a process is: its pid can be given again, pid and start time together can not (ticks since boot; 0 unknown)."""
+    """Who a process is: its pid can be given again, pid and start time together can not (ticks since boot.
+
+    0 unknown).
+    """
 
     pid: int
     started: int
@@ -26,7 +32,10 @@ class ProcessName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start_of(pid: int) -> int:
-    """When a process started, in clock ticks since boot; 0 where it is gone or can't be told. Source: proc(5), field 22."""
+    """When a process started, in clock ticks since boot; 0 where it is gone or can't be told.
+
+    Source: proc(5), field 22.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -1,6 +1,7 @@
-"""What a terminal sends, taken apart: text without control sequences, and the shell's own marks (OSC 133 with our nonce).
+"""What a terminal sends, taken apart: text without control sequences, and the marks of our shell.
 
-Source of the marks: the "semantic prompt" convention, A prompt start, B input start, C output start, D;code command end.
+The marks are OSC 133 with our nonce, by the "semantic prompt" convention: A prompt start, B input start, C output
+start, D;code command end.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from lomi.terminals.ring import Ring
 MOST_OSC = 512
 MOST_CSI = 64
 _ESC, _BEL, _ST = 0x1B, 0x07, 0x5C
+_STRING_STARTS = frozenset({0x5D, 0x50, 0x5E, 0x5F, 0x58})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Stream:
             return
         if self._return_held:
             self._return_held = False
-            if byte != 0x0A:
+            # A bare return begins the line anew; after an empty line that is nothing to show.
+            if byte != 0x0A and not self._at_line_start(out):
                 out.append(0x0A)
         if byte == 0x0D:
             self._return_held = True
@@ -69,38 +72,48 @@ class Stream:
         elif (byte >= 0x20 and byte != 0x7F) or byte in (0x09, 0x0A):
             out.append(byte)
 
+    def _at_line_start(self, out: bytearray) -> bool:
+        if out:
+            return out[-1] == 0x0A
+        last = self.text.read(self.text.end - 1, 1).content
+        return last in (b"", b"\n")
+
     def _take_sequence(self, byte: int, out: bytearray) -> None:
         match self._state:
             case "escape":
-                self._held.clear()
-                self._is_osc = byte == 0x5D
-                if byte == 0x5B:
-                    self._state = "csi"
-                elif byte in (0x5D, 0x50, 0x5E, 0x5F, 0x58):
-                    self._state = "string"
-                elif 0x20 <= byte <= 0x2F:
-                    self._state = "skip"
-                else:
-                    self._state = "text"
+                self._begin_sequence(byte)
             case "skip":
                 self._state = "text"
             case "csi":
                 self._take_csi(byte)
             case "string":
-                if byte == _BEL:
-                    self._end_string(out)
-                elif byte == _ESC:
-                    self._state = "string_escape"
-                elif len(self._held) <= MOST_OSC:
-                    self._held.append(byte)
+                self._take_string(byte, out)
+            case "string_escape" if byte == _ST:
+                self._end_string(out)
             case "string_escape":
-                if byte == _ST:
-                    self._end_string(out)
-                else:
-                    self._state = "escape"
-                    self._take_sequence(byte, out)
+                self._begin_sequence(byte)
             case "text":
                 self._take_text(byte, out)
+
+    def _begin_sequence(self, byte: int) -> None:
+        self._held.clear()
+        self._is_osc = byte == 0x5D
+        if byte == 0x5B:
+            self._state = "csi"
+        elif byte in _STRING_STARTS:
+            self._state = "string"
+        elif 0x20 <= byte <= 0x2F:
+            self._state = "skip"
+        else:
+            self._state = "text"
+
+    def _take_string(self, byte: int, out: bytearray) -> None:
+        if byte == _BEL:
+            self._end_string(out)
+        elif byte == _ESC:
+            self._state = "string_escape"
+        elif len(self._held) <= MOST_OSC:
+            self._held.append(byte)
 
     def _take_csi(self, byte: int) -> None:
         if 0x40 <= byte <= 0x7E:
