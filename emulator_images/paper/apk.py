@@ -24,7 +24,7 @@ class BadApkError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Apk:
-    """What matters of an APK. `certificate` is the SHA-256 of the first signer's certificate, `scheme` 0 if unsigned."""
+    """What matters of an APK. `certificate` is the SHA-256 of the first signer's; `scheme` is 0 if unsigned."""
 
     package: str
     version_code: int
@@ -86,9 +86,14 @@ def _apk(manifest: list[Element], abis: frozenset[str], scheme: int, certificate
             actions = set()
         elif element.name == "action":
             actions.add(element.text("name"))
-        elif element.name == "category" and element.text("name") == "android.intent.category.LAUNCHER":
-            if activities and launcher is None and "android.intent.action.MAIN" in actions:
-                launcher = activities[-1]
+        elif (
+            launcher is None
+            and activities
+            and element.name == "category"
+            and element.text("name") == "android.intent.category.LAUNCHER"
+            and "android.intent.action.MAIN" in actions
+        ):
+            launcher = activities[-1]
     permissions = tuple(e.text("name") for e in manifest if e.name == "uses-permission" and e.text("name"))
     return Apk(
         package=package,

@@ -126,7 +126,7 @@ class Console:
     def _avd(self, words: list[str]) -> str:
         phone = self._phone
         if words[:1] == ["name"]:
-            return f"{phone.avd.name}\r\nOK\r\n"
+            return f"{phone.avd.name}\r\nOK\r\n" if phone.name_known else "OK\r\n"
         if words[:1] == ["status"]:
             return "virtual device is running\r\nOK\r\n"
         if words[:1] == ["path"]:

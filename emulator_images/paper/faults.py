@@ -6,11 +6,13 @@ A plan is a TOML file with `[[fault]]` tables:
     name = "slow_dump"   # one of FaultName
     after = 2            # let this many occasions pass first (default 0)
     times = 1            # strike this often (default 0: always)
+    delay = 1.0          # for timed faults: seconds after the phone is ready
     seconds = 3.0        # how long, where the fault has a length
     text = "..."         # noise, message or package, where the fault needs one
     value = 4            # a number, where the fault needs one (an exit code, a count)
 """
 
+import asyncio
 import tomllib
 from pathlib import Path
 from typing import Literal
@@ -18,11 +20,40 @@ from typing import Literal
 import msgspec
 
 FaultName = Literal[
-    "never_boots", "boot_loop", "slow_boot", "services_late", "offline", "unauthorized", "systemui_anr", "slow_dump",
-    "failed_dump", "dump_noise", "text_before_png", "empty_png", "truncated_png", "black_secure", "black_picture",
-    "failed_picture", "ignored_input", "lost_reply", "slow_input", "slow_install", "failed_install", "port_taken",
-    "stale_lock", "stale_pid_file", "ignored_kill", "held_pipes", "name_late", "adb_silent", "exit_early",
-    "renderer_disabled", "disk_full", "display_off", "shell_hangs", "cut_connection",
+    # start of the process
+    "exit_early",  # prints `text` and exits with code 1
+    "port_taken",  # says that the ports are taken
+    "stale_lock",  # believes a lock file whatever its owner
+    "stale_pid_file",  # leaves the discovery file behind at the end
+    "held_pipes",  # starts a child that holds stdout and stderr for `seconds`
+    "name_late",  # does not know its AVD name for `seconds`
+    # boot
+    "never_boots",  # stops before the stage named `text`: kernel, adbd, services, completed, ready
+    "boot_loop",  # reboots by itself once ready
+    "slow_boot",  # the boot takes `seconds` more
+    "services_late",  # the boot flag comes, services answer `seconds` later
+    "systemui_anr",  # a dialog says that `text` (System UI) does not respond
+    "renderer_disabled",  # draws nothing, as headless test images do
+    # adb
+    "unauthorized",  # takes every key for a stranger's, for `seconds` or for ever
+    "offline",  # timed: cuts adb and stays silent for `seconds`
+    "adb_silent",  # takes a connection and says nothing on it
+    "cut_connection",  # drops the connection when a service is opened
+    "adb_server_replaced",  # timed: another adb kills the server at `text`, a port or socket path
+    "shell_hangs",  # a shell command hangs for `seconds`
+    # observation
+    "slow_dump", "failed_dump", "dump_noise", "text_before_png", "empty_png", "truncated_png", "black_secure",
+    "black_picture", "failed_picture",
+    # action
+    "ignored_input", "slow_input",
+    "lost_reply",  # the input lands, its answer comes `seconds` later or never
+    "slow_install", "failed_install",
+    "disk_full",
+    "display_off",  # timed
+    # end
+    "ignored_kill",  # the console says it kills and does not
+    "ignored_term",  # SIGTERM is ignored
+    "dies",  # timed: prints `text` and is gone with exit code `value`, locks and files left behind
 ]  # fmt: skip
 
 
@@ -32,6 +63,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: FaultName
     after: int = 0
     times: int = 0
+    delay: float = 0.0
     seconds: float = 0.0
     text: str = ""
     value: int = 0
@@ -51,6 +83,7 @@ class Faults:
     def __init__(self, planned: tuple[Fault, ...] = ()) -> None:
         self._planned: list[list[int]] = []
         self._faults: list[Fault] = []
+        self.changed = asyncio.Event()
         for fault in planned:
             self.add(fault)
 
@@ -71,6 +104,7 @@ class Faults:
         """Plan another fault."""
         self._faults.append(fault)
         self._planned.append([fault.after, fault.times])
+        self.changed.set()
 
     def clear(self, name: str = "") -> None:
         """Forget the faults of a name, or all."""

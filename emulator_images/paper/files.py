@@ -1,11 +1,17 @@
 """The phone's file tree, in memory."""
 
 import fnmatch
+import io
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 from emulator_images.paper.shell.interpreter import FileError
+
+KEPT_IN_MEMORY = 64 * 1024
 
 NOT_FOUND = "No such file or directory"
 IS_DIRECTORY = "Is a directory"
@@ -17,32 +23,53 @@ NO_SPACE = "No space left on device"
 _LINKS = {"/sdcard": "/storage/emulated/0", "/storage/self/primary": "/storage/emulated/0", "/etc": "/system/etc",
           "/bin": "/system/bin", "/mnt/sdcard": "/storage/emulated/0"}  # fmt: skip
 _DIRECTORIES = (
-    "/system/bin /system/etc /system/app /system/framework /system/priv-app /vendor /apex /data/local/tmp /data/app /proc "
-    "/data/data /data/system /data/anr /data/tombstones /dev /sys /cache /mnt /storage/emulated/0/Android/data "
-    "/storage/emulated/0/DCIM /storage/emulated/0/Download /storage/emulated/0/Pictures /storage/emulated/0/Documents"
-).split()
+    "/system/bin", "/system/etc", "/system/app", "/system/framework", "/system/priv-app", "/vendor", "/apex",
+    "/data/local/tmp", "/data/app", "/proc", "/data/data", "/data/system", "/data/anr", "/data/tombstones", "/dev",
+    "/sys", "/cache", "/mnt", "/storage/emulated/0/Android/data", "/storage/emulated/0/DCIM",
+    "/storage/emulated/0/Download", "/storage/emulated/0/Pictures", "/storage/emulated/0/Documents",
+)  # fmt: skip
 _CLOSED = ("/data/app", "/data/data", "/data/system")  # directories a shell user can't list
 
 
 @dataclass(slots=True)
 class Entry:
-    """A file or directory; `mode` with its type bits, `modified` in seconds since the epoch."""
+    """A file or directory; `mode` with its type bits, `modified` in seconds since the epoch.
+
+    A large content lies in a host file, `spool`, so that a phone stays small in memory.
+    """
 
     mode: int
     modified: int
     payload: bytes = b""
+    spool: Path | None = None
 
     @property
     def size(self) -> int:
         """Bytes in it; 4096 for a directory."""
-        return 4096 if stat.S_ISDIR(self.mode) else len(self.payload)
+        if stat.S_ISDIR(self.mode):
+            return 4096
+        return self.spool.stat().st_size if self.spool else len(self.payload)
+
+    def opened(self) -> IO[bytes]:
+        """The content as a stream."""
+        return self.spool.open("rb") if self.spool else io.BytesIO(self.payload)
+
+    def content(self) -> bytes:
+        """All of the content."""
+        with self.opened() as source:
+            return source.read()
 
 
 class FileTree:
-    """Files by absolute path. `room` is how many bytes /data can take in all; links are followed."""
+    """Files by absolute path. `room` is how many bytes /data can take in all; links are followed.
 
-    def __init__(self, now: Callable[[], float], room: int) -> None:
+    Contents of more than `KEPT_IN_MEMORY` bytes go to host files below `spools`.
+    """
+
+    def __init__(self, now: Callable[[], float], room: int, spools: Path, is_full: Callable[[], bool]) -> None:
         self._now = now
+        self._is_full = is_full
+        self._spools = spools
         self.room = room
         self.root = False
         self._entries: dict[str, Entry] = {"/": Entry(stat.S_IFDIR | 0o755, int(now()))}
@@ -117,7 +144,29 @@ class FileTree:
             raise FileError(NOT_FOUND)
         if stat.S_ISDIR(entry.mode):
             raise FileError(IS_DIRECTORY)
-        return entry.payload
+        return entry.content()
+
+    def spool(self) -> tempfile.SpooledTemporaryFile[bytes]:
+        """A place to gather content of unknown size in; give it to `adopt`."""
+        return tempfile.SpooledTemporaryFile(KEPT_IN_MEMORY, dir=str(self._spools))
+
+    def adopt(self, path: str, gathered: IO[bytes], *, mode: int, modified: int) -> None:
+        """Write a file from a stream.
+
+        Raises:
+            FileError: as `write`.
+        """
+        size = gathered.seek(0, io.SEEK_END)
+        gathered.seek(0)
+        if size <= KEPT_IN_MEMORY:
+            self.write(path, gathered.read(), mode=mode, modified=modified)
+            return
+        self._check_room(path, size)
+        self.write(path, b"", mode=mode, modified=modified)
+        with tempfile.NamedTemporaryFile(dir=self._spools, prefix="content-", delete=False) as target:
+            while chunk := gathered.read(KEPT_IN_MEMORY):
+                target.write(chunk)
+        self._entries[self.resolve(path)].spool = Path(target.name)
 
     def write(
         self, path: str, payload: bytes, *, append: bool = False, mode: int = 0o660, modified: int | None = None
@@ -137,10 +186,10 @@ class FileTree:
         old = self._entries.get(real)
         if old is not None and stat.S_ISDIR(old.mode):
             raise FileError(IS_DIRECTORY)
-        content = old.payload + payload if old is not None and append else payload
-        if self.used() - (old.size if old else 0) + len(content) > self.room:
-            raise FileError(NO_SPACE)
+        content = old.content() + payload if old is not None and append else payload
+        self._check_room(real, len(content))
         kept = old.mode if old is not None and modified is None else stat.S_IFREG | mode
+        self._forget(real)
         self._entries[real] = Entry(kept, int(self._now()) if modified is None else modified, content)
 
     def make_directory(self, path: str, *, parents: bool) -> None:
@@ -177,7 +226,7 @@ class FileTree:
         if stat.S_ISDIR(entry.mode) and not recursive:
             raise FileError(IS_DIRECTORY)
         for name in list(self.below(real)):
-            self._entries.pop(name, None)
+            self._forget(name)
 
     def rename(self, old: str, new: str) -> None:
         """Move a file or directory; into a directory when `new` is one.
@@ -219,7 +268,11 @@ class FileTree:
 
     def used(self) -> int:
         """Bytes of all files."""
-        return sum(len(entry.payload) for entry in self._entries.values())
+        return sum(entry.size for entry in self._entries.values() if stat.S_ISREG(entry.mode))
+
+    def has_room(self, size: int) -> bool:
+        """Whether /data takes this many bytes more."""
+        return not self._is_full() and self.used() + size <= self.room
 
     def place(self, path: str, payload: bytes, mode: int = 0o644) -> None:
         """Put a file anywhere, as the system itself does."""
@@ -230,7 +283,17 @@ class FileTree:
     def remove_system(self, path: str) -> None:
         """Remove a directory and what is in it wherever it lies, as the system itself does."""
         for name in list(self.below(path)):
-            self._entries.pop(name, None)
+            self._forget(name)
+
+    def _forget(self, real: str) -> None:
+        entry = self._entries.pop(real, None)
+        if entry is not None and entry.spool is not None:
+            entry.spool.unlink(missing_ok=True)
+
+    def _check_room(self, path: str, size: int) -> None:
+        old = self._entries.get(self.resolve(path))
+        if self._is_full() or self.used() - (old.size if old else 0) + size > self.room:
+            raise FileError(NO_SPACE)
 
     def _paths(self) -> Iterator[str]:
         yield from self._entries

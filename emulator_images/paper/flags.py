@@ -2,23 +2,25 @@
 
 from dataclasses import dataclass, field
 
-_SWITCHES = frozenset(
-    """no-window no-audio noaudio no-boot-anim no-snapshot no-snapshot-load no-snapshot-save no-snapstorage
-    force-snapshot-load read-only wipe-data skip-adb-auth no-metrics metrics-collection verbose show-kernel
-    writable-system no-accel grpc-use-token grpc-use-jwt no-cache no-jni no-skin noskin no-sim nosim no-passive-gps
-    no-location-ui no-hidpi-scaling no-nested-warnings no-qt no-direct-adb detect-image-hang fuchsia ranchu qt-hide-window
-    netfast nocache no-throttle wifi-client-port lowram check-snapshot-loadable studio-params
-    """.split()
-)
-_WITH_VALUE = frozenset(
-    """avd port ports gpu memory cores accel prop timezone change-locale change-language change-country grpc
-    grpc-allowlist grpc-tls-key grpc-tls-cer grpc-tls-ca idle-grpc-timeout snapshot snapstorage camera-back camera-front
-    feature netdelay netspeed dns-server http-proxy partition-size sysdir system kernel ramdisk data datadir initdata
-    cache sdcard skin skindir dpi-device scale screen phone-number id logcat report-console delay-adb engine selinux
-    shell-serial tcpdump debug window-size append-userspace-opt quit-after-boot restart-when-stalled virtualscene-poster
-    crash-report-mode sim-access-rules-file webcam-list vsync-rate packet-streamer-endpoint netsim-args
-    """.split()
-)
+_SWITCHES = frozenset({
+    "no-window", "no-audio", "noaudio", "no-boot-anim", "no-snapshot", "no-snapshot-load", "no-snapshot-save",
+    "no-snapstorage", "force-snapshot-load", "read-only", "wipe-data", "skip-adb-auth", "no-metrics",
+    "metrics-collection", "verbose", "show-kernel", "writable-system", "no-accel", "grpc-use-token", "grpc-use-jwt",
+    "no-cache", "no-jni", "no-skin", "noskin", "no-sim", "nosim", "no-passive-gps", "no-location-ui",
+    "no-hidpi-scaling", "no-nested-warnings", "no-qt", "no-direct-adb", "detect-image-hang", "fuchsia", "ranchu",
+    "qt-hide-window", "netfast", "nocache", "no-throttle", "wifi-client-port", "lowram", "check-snapshot-loadable",
+    "studio-params",
+})  # fmt: skip
+_WITH_VALUE = frozenset({
+    "avd", "port", "ports", "gpu", "memory", "cores", "accel", "prop", "timezone", "change-locale", "change-language",
+    "change-country", "grpc", "grpc-allowlist", "grpc-tls-key", "grpc-tls-cer", "grpc-tls-ca", "idle-grpc-timeout",
+    "snapshot", "snapstorage", "camera-back", "camera-front", "feature", "netdelay", "netspeed", "dns-server",
+    "http-proxy", "partition-size", "sysdir", "system", "kernel", "ramdisk", "data", "datadir", "initdata", "cache",
+    "sdcard", "skin", "skindir", "dpi-device", "scale", "screen", "phone-number", "id", "logcat", "report-console",
+    "delay-adb", "engine", "selinux", "shell-serial", "tcpdump", "debug", "window-size", "append-userspace-opt",
+    "quit-after-boot", "restart-when-stalled", "virtualscene-poster", "crash-report-mode", "sim-access-rules-file",
+    "webcam-list", "vsync-rate", "packet-streamer-endpoint", "netsim-args",
+})  # fmt: skip
 _ANSWERED = frozenset({"list-avds", "version", "help", "accel-check"})
 
 

@@ -1,6 +1,7 @@
 """When the package manager refuses an APK, and what installing one changes."""
 
 from emulator_images.paper.apk import Apk
+from emulator_images.paper.faults import Fault
 from emulator_images.paper.packages import Installed, stand_in_app
 from emulator_images.paper.phone import Phone
 
@@ -9,12 +10,16 @@ class Refusal(Exception):  # noqa: N818 - a verdict, written as the package mana
     """Raised when the package manager does not install; the text is `CODE: reason`."""
 
 
-def install_apk(phone: Phone, apk: Apk, size: int, *, downgrade: bool, test_only: bool, grant: bool) -> Installed:
-    """Install an APK, keeping the data of an older version.
+def install_apk(
+    phone: Phone, apk: Apk, size: int, *, downgrade: bool, test_only: bool, grant: bool, refused: Fault | None
+) -> Installed:
+    """Install an APK, keeping the data of an older version; a planned fault `refused` speaks first.
 
     Raises:
         Refusal: one of the package manager's rules is broken.
     """
+    if refused is not None:
+        raise Refusal(refused.text or "INSTALL_FAILED_INSUFFICIENT_STORAGE")
     check(phone, apk, size, downgrade=downgrade, test_only=test_only)
     old = phone.packages.get(apk.package)
     now = phone.clock.now()
@@ -81,15 +86,15 @@ def check(phone: Phone, apk: Apk, size: int, *, downgrade: bool, test_only: bool
     if apk.abis and not apk.abis & set(phone.abis()):
         raise Refusal("INSTALL_FAILED_NO_MATCHING_ABIS: INSTALL_FAILED_NO_MATCHING_ABIS: "
                       "Failed to extract native libraries, res=-113")  # fmt: skip
-    if phone.files.used() + size > phone.files.room or phone.faults.strikes("disk_full"):
+    if not phone.files.has_room(size):
         raise Refusal("INSTALL_FAILED_INSUFFICIENT_STORAGE: Failed to override installation location")
     old = phone.packages.get(apk.package)
     if old is None:
         return
     if old.signature != apk.certificate:
         raise Refusal(
-            f"INSTALL_FAILED_UPDATE_INCOMPATIBLE: Existing package {apk.package} signatures do not match newer version; "
-            "ignoring!"
+            f"INSTALL_FAILED_UPDATE_INCOMPATIBLE: Existing package {apk.package} signatures do not match "
+            "newer version; ignoring!"
         )
     if apk.version_code < old.app.version_code and not (downgrade and (old.debuggable or apk.debuggable)):
         raise Refusal(
@@ -106,6 +111,6 @@ def _check_signature(apk: Apk) -> None:
         )
     if apk.scheme == 1 and apk.target_sdk >= 30:
         raise Refusal(
-            "INSTALL_PARSE_FAILED_NO_CERTIFICATES: Scanning Failed.: No signature found in package of version 2 or newer "
-            f"for package {apk.package}"
+            "INSTALL_PARSE_FAILED_NO_CERTIFICATES: Scanning Failed.: No signature found in package of version 2 "
+            f"or newer for package {apk.package}"
         )

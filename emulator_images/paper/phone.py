@@ -6,6 +6,7 @@ import random
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from emulator_images.paper import boot as booting
 from emulator_images.paper.avd import RELEASES, Avd
@@ -49,6 +50,7 @@ class Setup:
     faults: Faults
     apps: tuple[App, ...]
     monotonic: Callable[[], float]
+    spools: Path
     timezone: str = "UTC"
     locale: str = "en-US"
     properties: dict[str, str] = field(default_factory=dict)
@@ -67,7 +69,9 @@ class Phone:
         self.clock = PhoneClock(setup.monotonic, setup.timezone)
         self.boot = Boot()
         self.log = LogBook(self.clock.local)
-        self.files = FileTree(self.clock.now, setup.avd.data_bytes)
+        self.files = FileTree(
+            self.clock.now, setup.avd.data_bytes, setup.spools, lambda: self.faults.strikes("disk_full") is not None
+        )
         self.packages = Packages(setup.apps, self.clock.now(), setup.avd.api)
         self.settings = dict(_FIRST_SETTINGS)
         self.changed_properties: dict[str, str] = {}
@@ -80,17 +84,27 @@ class Phone:
         self.touch_down_at = 0.0
         self.battery = 100
         self.boot_id = ""
+        self.secure_picture = False
+        self._services_at = 0.0
+        late_name = setup.faults.strikes("name_late")
+        self._name_at = setup.monotonic() + late_name.seconds if late_name is not None else 0.0
         self.reboot_asked = asyncio.Event()
         self.stop_asked = asyncio.Event()
         self.stage = Stage(self, setup.avd.width, setup.avd.height, setup.avd.density)
         self._set_up_files()
 
+    def _disk_is_full(self) -> bool:
+        return self.faults.strikes("disk_full") is not None
+
     def _set_up_files(self) -> None:
         self.files.place("/system/build.prop", f"ro.build.version.sdk={self.avd.api}\n".encode())
         self.files.provide("/proc/sys/kernel/random/boot_id", lambda: self.boot_id.encode() + b"\n")
-        self.files.provide("/proc/uptime", lambda: f"{self.uptime():.2f} {self.uptime():.2f}\n".encode())
-        self.files.provide("/proc/meminfo", lambda: f"MemTotal:     {self.avd.ram_mib * 1024} kB\n".encode())
+        self.files.provide("/proc/uptime", self._uptime_file)
+        self.files.provide("/proc/meminfo", f"MemTotal:     {self.avd.ram_mib * 1024} kB\n".encode)
         self.files.provide("/proc/version", lambda: b"Linux version 6.6.0-lomi-paper (simulated)\n")
+
+    def _uptime_file(self) -> bytes:
+        return f"{self.uptime():.2f} {self.uptime():.2f}\n".encode()
 
     def uptime(self) -> float:
         """Phone seconds since the first boot."""
@@ -229,8 +243,16 @@ class Phone:
             "debug.hwui.drawing_enabled": "0" if self.drawing_disabled() else "",
             "service.adb.root": "1" if self.files.root else "",
         }
+        if not self.name_known:
+            for key in ("ro.kernel.qemu.avd_name", "ro.boot.qemu.avd_name", "qemu.avd_name"):
+                known[key] = ""
         merged = {**known, **self.setup.properties, **self.changed_properties}
         return {key: value for key, value in merged.items() if value}
+
+    @property
+    def name_known(self) -> bool:
+        """Whether the phone tells its AVD name yet."""
+        return self.setup.monotonic() >= self._name_at
 
     def drawing_disabled(self) -> bool:
         """Whether the image draws nothing, as headless test images do not."""
@@ -245,30 +267,32 @@ class Phone:
         self.boot.stage = BootStage.OFF
         self.begin_boot()
         stuck = self.faults.strikes("never_boots")
+        last = BootStage[(stuck.text or "services").upper()] if stuck is not None else None
         slow = self.faults.strikes("slow_boot")
         late = self.faults.strikes("services_late")
         for stage in list(BootStage)[1:]:
-            if stuck is not None and stage >= max(stuck.value, BootStage.SERVICES):
+            if last is not None and stage >= last:
                 return
             pause = booting.seconds_to(stage, self.setup.profile)
             if slow is not None and stage == BootStage.COMPLETED:
                 pause += slow.seconds
             await asyncio.sleep(pause)
-            self.boot.enter(stage)
             if stage == BootStage.SERVICES and late is not None:
-                self.hidden_services_until = self.setup.monotonic() + late.seconds
+                self._services_at = self.setup.monotonic() + late.seconds
+            self.boot.enter(stage)
         if (anr := self.faults.strikes("systemui_anr")) is not None:
             self.stage.freeze(anr.text or "com.android.systemui")
+        if self.faults.strikes("renderer_disabled") is not None:
+            self.changed_properties["debug.hwui.drawing_enabled"] = "0"
         self.record("booted", boot_id=self.boot_id)
-
-    hidden_services_until: float = 0.0
 
     def service_found(self, name: str) -> bool:
         """Whether `service check` finds a framework service."""
-        return self.serving and self.setup.monotonic() >= self.hidden_services_until and name in SERVICES
+        return self.serving and self.setup.monotonic() >= self._services_at and name in SERVICES
 
 
 SERVICES = (
-    "activity activity_task package window input display SurfaceFlinger settings input_method clipboard power battery "
-    "notification statusbar user appops content alarm audio connectivity wifi uimode webviewupdate lomi_agent"
-).split()
+    "activity", "activity_task", "package", "window", "input", "display", "SurfaceFlinger", "settings",
+    "input_method", "clipboard", "power", "battery", "notification", "statusbar", "user", "appops", "content",
+    "alarm", "audio", "connectivity", "wifi", "uimode", "webviewupdate", "lomi_agent",
+)  # fmt: skip

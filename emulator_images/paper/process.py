@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
+import tempfile
 import time
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Coroutine, Mapping
@@ -19,6 +21,7 @@ from emulator_images.paper.journal import FILE_NAME, Journal
 from emulator_images.paper.phone import Phone, Setup
 from emulator_images.paper.running import announced
 from emulator_images.paper.screen.description import load_apps
+from emulator_images.paper.troubles import hold_pipes, run_troubles
 from emulator_images.paper.wire.keys import PublicKey, trusted_keys
 from emulator_images.paper.wire.services import Reverses, accepts, banner, serve
 from emulator_images.paper.wire.transport import Connection, Doorkeeper, Stream
@@ -58,7 +61,10 @@ def run(flags: Flags, environment: Mapping[str, str], command_line: list[str]) -
             (avd.directory / FILE_NAME).unlink(missing_ok=True)
         journal = Journal.opened(avd.directory)
         stack.callback(journal.close)
-        setup = _setup(flags, environment, avd, faults)
+        spools = avd.directory / "paper-data"
+        if flags.read_only:
+            spools = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="paper-data-")))
+        setup = _setup(flags, environment, avd, faults, _emptied(spools))
         stack.enter_context(
             announced(
                 places.running,
@@ -77,7 +83,7 @@ def run(flags: Flags, environment: Mapping[str, str], command_line: list[str]) -
     return 0
 
 
-def _setup(flags: Flags, environment: Mapping[str, str], avd: avds.Avd, faults: Faults) -> Setup:
+def _setup(flags: Flags, environment: Mapping[str, str], avd: avds.Avd, faults: Faults, spools: Path) -> Setup:
     apps = load_apps(Path(__file__).parent / "apps")
     if environment.get("PAPER_APPS"):
         apps += load_apps(Path(environment["PAPER_APPS"]))
@@ -88,10 +94,18 @@ def _setup(flags: Flags, environment: Mapping[str, str], avd: avds.Avd, faults: 
         faults=faults,
         apps=apps,
         monotonic=time.monotonic,
+        spools=spools,
         timezone=flags.timezone or "UTC",
         locale=flags.locale or "en-US",
         properties=flags.properties,
     )
+
+
+def _emptied(path: Path) -> Path:
+    if path.exists():
+        shutil.rmtree(path)
+    path.mkdir()
+    return path
 
 
 def _bind(flags: Flags, *, taken: bool) -> tuple[socket.socket, socket.socket]:
@@ -128,14 +142,18 @@ class _Doors:
 
     def __init__(self, phone: Phone, flags: Flags, keys: frozenset[PublicKey]) -> None:
         self._phone = phone
-        strangers = phone.faults.strikes("unauthorized") is not None
+        unauthorized = phone.faults.strikes("unauthorized")
+        closed_for = 0.0 if unauthorized is None else unauthorized.seconds or float("inf")
         self._doorkeeper = Doorkeeper(
-            frozenset() if strangers else keys,
-            flags.skip_adb_auth and not strangers,
+            keys,
+            flags.skip_adb_auth,
+            time.monotonic() + closed_for,
+            time.monotonic,
             lambda: os.urandom(20),
             lambda _key: phone.record("stranger"),
         )
         self._connections: set[Connection] = set()
+        self._silent_until = 0.0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One adb transport."""
@@ -145,6 +163,7 @@ class _Doors:
             writer.close()
             return
         await phone.boot.reached(Stage.ADBD)
+        await asyncio.sleep(max(0.0, self._silent_until - time.monotonic()))
 
         async def serve_stream(stream: Stream, service: str) -> None:
             if phone.faults.strikes("cut_connection") is not None:
@@ -168,6 +187,12 @@ class _Doors:
             reverses.close()
             self._connections.discard(connection)
 
+    def go_offline(self, seconds: float) -> None:
+        """Drop every transport and answer no new one for a while."""
+        self._silent_until = time.monotonic() + seconds
+        self._phone.record("offline", seconds=seconds)
+        self.cut_all()
+
     def cut_all(self) -> None:
         """Drop every transport."""
         for connection in list(self._connections):
@@ -184,9 +209,15 @@ async def _live(
 ) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, phone.stop_asked.set)
+        loop.add_signal_handler(number, _end, phone)
+    if (held := phone.faults.strikes("held_pipes")) is not None:
+        phone.record("child", pid=hold_pipes(held))
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_boots(phone, doors)), group.create_task(_announce(adb_socket, environment))]
+        tasks = [
+            group.create_task(_boots(phone, doors)),
+            group.create_task(_announce(adb_socket, environment)),
+            group.create_task(run_troubles(phone, doors.go_offline, os._exit)),
+        ]
 
         def serving(serve_client: Callable[[StreamReader, StreamWriter], Coroutine[None, None, None]]) -> _OnClient:
             def start(reader: StreamReader, writer: StreamWriter) -> None:
@@ -201,6 +232,11 @@ async def _live(
         adb_server.close()
         for task in tasks:
             task.cancel()
+
+
+def _end(phone: Phone) -> None:
+    if phone.faults.strikes("ignored_term") is None:
+        phone.stop_asked.set()
 
 
 async def _boots(phone: Phone, doors: _Doors) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 FIRST_SECOND = 1_767_258_000.0  # 2026-01-01 09:00:00 UTC: every paper phone boots at this moment
@@ -30,7 +30,7 @@ class PhoneClock:
 
     def local(self, second: float | None = None) -> datetime:
         """The same moment as the phone's wall clock shows it."""
-        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=self.now() if second is None else second)
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.now() if second is None else second)
         return moment.astimezone(self.zone)
 
     def advance(self, seconds: float) -> None:
@@ -52,7 +52,7 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        return timezone.utc
+        return UTC
 
 
 _DEVICE_MILLISECONDS: Mapping[str, int] = {"dump": 450, "screencap": 150, "input": 40, "shell": 8, "install": 900}

@@ -72,7 +72,7 @@ async def _fault(call: Call) -> int:
 
 
 async def _notify(call: Call) -> int:
-    package, title, text = (call.args + ("", "", ""))[:3]
+    package, title, text = (*call.args, "", "", "")[:3]
     call.phone.stage.notifications.insert(0, Notification(package, title, text))
     return 0
 
@@ -101,7 +101,7 @@ async def _statusbar(call: Call) -> int:
 
 async def _post(call: Call) -> int:
     options, words = call.options("-t -S")
-    tag, text = (words + ["", ""])[:2]
+    tag, text = (*words, "", "")[:2]
     call.phone.stage.notifications.insert(0, Notification("com.android.shell", options.get("-t") or tag, text))
     await call.out(f"posting:\n  Notification(channel=shell_cmd tag={tag})\n")
     return 0

@@ -163,7 +163,7 @@ async def _sh(call: Call) -> int:
         if payload is None:
             return await call.fail(f"sh: {call.args[0]}: No such file or directory", 127)
         shell.arguments = call.args[1:]
-        return await shell.run_text(payload.payload.decode("utf-8", "replace"), call.streams)
+        return await shell.run_text(payload.content().decode("utf-8", "replace"), call.streams)
     script = (await read_all(call.streams.stdin)).decode("utf-8", "surrogateescape")
     return await shell.run_text(script, replace(call.streams, stdin=Bytes()))
 
@@ -184,7 +184,7 @@ async def _sleep(call: Call) -> int:
 
 
 async def _read(call: Call) -> int:
-    options, names = call.options()
+    _, names = call.options()
     line = bytearray()
     while not line.endswith(b"\n"):
         chunk = await call.streams.stdin.read()

@@ -1,5 +1,6 @@
 """`screencap` and `uiautomator`: the picture and the hierarchy."""
 
+import asyncio
 import struct
 
 from emulator_images.paper.commands.calling import Call, Command
@@ -39,9 +40,9 @@ async def _screencap(call: Call) -> int:
     phone.tick()
     await phone.latency.spend("screencap")
     phone.stage.spinner += 1
-    payload, noise = _faulty(phone, picture(phone))
     if phone.faults.strikes("failed_picture"):
         return await call.fail("screencap: Failed to take screenshot. Status: -22")
+    payload, noise = _faulty(phone, picture(phone))
     if "-p" not in options and not any(name.endswith(".png") for name in names):
         payload = _raw(phone)
     if names:
@@ -63,7 +64,8 @@ def _faulty(phone: Phone, payload: bytes) -> tuple[bytes, bytes]:
             "found, however this default is not guaranteed to be consistent across captures.\n"
         )
         noise = text.encode()
-    if phone.faults.strikes("black_secure") or phone.faults.strikes("black_picture"):
+    phone.secure_picture = phone.faults.strikes("black_secure") is not None
+    if phone.secure_picture or phone.faults.strikes("black_picture"):
         from emulator_images.paper.screen.draw import black  # noqa: PLC0415
 
         payload = black(width, height)
@@ -95,7 +97,7 @@ async def _uiautomator(call: Call) -> int:
     slow = phone.faults.strikes("slow_dump")
     await phone.latency.spend("dump")
     if slow is not None:
-        await call.shell.run_command(call.shell, ["sleep", str(slow.seconds)], call.streams)
+        await asyncio.sleep(slow.seconds)
     if (fault := phone.faults.strikes("failed_dump")) is not None:
         text = fault.text or "ERROR: could not get idle state."
         if fault.value:

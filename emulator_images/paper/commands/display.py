@@ -13,43 +13,51 @@ DISPLAY_ID = "4619827259835644672"
 async def _wm(call: Call) -> int:
     if (failure := await missing_service(call, "window")) is not None:
         return failure
+    verb = call.args[0] if call.args else ""
+    run = _SIZES.get(verb)
+    if run is None:
+        return await call.fail(f"Unknown command: {verb}", 255)
+    return await run(call.called(verb, *call.args[1:]))
+
+
+async def _size(call: Call) -> int:
     phone = call.phone
-    verb, value = (call.args + ("", ""))[:2]
-    if verb == "size":
-        if value == "reset":
-            phone.size_override = None
-        elif "x" in value:
-            across, _, down = value.partition("x")
-            phone.size_override = (int(across), int(down))
-        else:
-            await call.out(f"Physical size: {phone.avd.width}x{phone.avd.height}\n")
-            if phone.size_override:
-                await call.out("Override size: {}x{}\n".format(*phone.size_override))
-            return 0
-        phone.stage.width, phone.stage.height = phone.size_override or (phone.avd.width, phone.avd.height)
+    value = call.args[0] if call.args else ""
+    if not value:
+        await call.out(f"Physical size: {phone.avd.width}x{phone.avd.height}\n")
+        if phone.size_override:
+            await call.out("Override size: {}x{}\n".format(*phone.size_override))
         return 0
-    if verb == "density":
-        if value == "reset":
-            phone.density_override = None
-        elif value.isdecimal():
-            phone.density_override = int(value)
-        else:
-            await call.out(f"Physical density: {phone.avd.density}\n")
-            if phone.density_override:
-                await call.out(f"Override density: {phone.density_override}\n")
-            return 0
-        phone.stage.density = phone.density_override or phone.avd.density
+    across, _, down = value.partition("x")
+    if value != "reset" and not (across.isdecimal() and down.isdecimal()):
+        return await call.fail(f"Error: bad size {value}", 255)
+    phone.size_override = None if value == "reset" else (int(across), int(down))
+    phone.stage.width, phone.stage.height = phone.size_override or (phone.avd.width, phone.avd.height)
+    return 0
+
+
+async def _density(call: Call) -> int:
+    phone = call.phone
+    value = call.args[0] if call.args else ""
+    if not value:
+        await call.out(f"Physical density: {phone.avd.density}\n")
+        if phone.density_override:
+            await call.out(f"Override density: {phone.density_override}\n")
         return 0
-    if verb in {"user-rotation", "set-user-rotation"}:
-        return await _user_rotation(call)
-    if verb == "dismiss-keyguard":
-        phone.stage.locked = False
-        return 0
-    return await call.fail(f"Unknown command: {verb}", 255)
+    if value != "reset" and not value.isdecimal():
+        return await call.fail(f"Error: bad number {value}", 255)
+    phone.density_override = None if value == "reset" else int(value)
+    phone.stage.density = phone.density_override or phone.avd.density
+    return 0
+
+
+async def _dismiss_keyguard(call: Call) -> int:
+    call.phone.stage.locked = False
+    return 0
 
 
 async def _user_rotation(call: Call) -> int:
-    words = call.args[1:]
+    words = call.args
     settings = call.phone.settings
     if not words:
         mode = "lock" if settings[("system", "accelerometer_rotation")] == "0" else "free"
@@ -60,6 +68,15 @@ async def _user_rotation(call: Call) -> int:
         settings[("system", "user_rotation")] = words[-1]
         call.phone.stage.rotate(int(words[-1]) % 4)
     return 0
+
+
+_SIZES: dict[str, Command] = {
+    "size": _size,
+    "density": _density,
+    "user-rotation": _user_rotation,
+    "set-user-rotation": _user_rotation,
+    "dismiss-keyguard": _dismiss_keyguard,
+}
 
 
 def _hash(title: str) -> str:
@@ -89,7 +106,9 @@ def _windows(phone: Phone) -> str:
     if stage.dialog is not None or stage.shade_open:
         windows.append(stage.app_window())
     for number, window in enumerate(windows):
-        flags = "LAYOUT_IN_SCREEN SPLIT_TOUCH HARDWARE_ACCELERATED" + (" SECURE" if window.secure else "")
+        flags = "LAYOUT_IN_SCREEN SPLIT_TOUCH HARDWARE_ACCELERATED" + (
+            " SECURE" if window.secure or phone.secure_picture else ""
+        )
         out.append(
             f"  Window #{number} Window{{{_hash(window.title)} u0 {window.title}}}:\n"
             f"    mDisplayId=0 rootTaskId=1 mSession=Session{{1 2:u0a1}}\n"
@@ -103,11 +122,12 @@ def _windows(phone: Phone) -> str:
 def _displays(phone: Phone) -> str:
     avd, stage = phone.avd, phone.stage
     width, height = stage.size
+    short, long = min(width, height), max(width, height)
     return (
         "WINDOW MANAGER DISPLAY CONTENTS (dumpsys window displays)\n"
         "  Display: mDisplayId=0 (organized)\n"
         f"    init={avd.width}x{avd.height} {avd.density}dpi mMinSizeOfResizeableTaskDp=220 cur={width}x{height} "
-        f"app={width}x{height} rng={min(width, height)}x{min(width, height)}-{max(width, height)}x{max(width, height)}\n"
+        f"app={width}x{height} rng={short}x{short}-{long}x{long}\n"
         f"    mRotation=ROTATION_{stage.rotation * 90} mLastOrientation=-1\n"
     )
 
@@ -136,8 +156,8 @@ async def _dump_display(call: Call) -> int:
     if "--brief" in call.args:
         await call.out(
             f'Displays:\nDisplay id 0: DisplayInfo{{"Built-in Screen", displayId 0, state {state}, '
-            f'real {width} x {height}, rotation {stage.rotation}, density {stage.density}, uniqueId "local:{DISPLAY_ID}"}}, '
-            f'uniqueId "local:{DISPLAY_ID}"\n'
+            f"real {width} x {height}, rotation {stage.rotation}, density {stage.density}, "
+            f'uniqueId "local:{DISPLAY_ID}"}}, uniqueId "local:{DISPLAY_ID}"\n'
         )
         return 0
     await call.out(
@@ -231,6 +251,7 @@ def _package_text(phone: Phone, package: Installed) -> str:
     def stamp(second: float) -> str:
         return phone.clock.local(second).strftime("%Y-%m-%d %H:%M:%S")
 
+    signed = f"{_hash(package.signature)} version:2, signatures:[{package.signature[:8]}]"
     flags = ("" if package.third_party else "SYSTEM ") + ("DEBUGGABLE " if package.debuggable else "")
     lines = [
         f"  Package [{package.name}] ({_hash(package.name)}):",
@@ -244,10 +265,9 @@ def _package_text(phone: Phone, package: Installed) -> str:
         f"    pkgFlags=[ {flags}HAS_CODE ALLOW_CLEAR_USER_DATA ]",
         f"    timeStamp={stamp(package.updated_at)}",
         f"    lastUpdateTime={stamp(package.updated_at)}",
-        f"    signatures=PackageSignatures{{{_hash(package.signature)} version:2, "
-        f"signatures:[{package.signature[:8]}], past signatures:[]}}",
+        f"    signatures=PackageSignatures{{{signed}, past signatures:[]}}",
         f"    firstInstallTime={stamp(package.installed_at)}",
-        "    User 0: ceDataInode=1 installed=true hidden=false suspended=false stopped=false notLaunched=false enabled=0",
+        "    User 0: ceDataInode=1 installed=true hidden=false suspended=false stopped=false enabled=0",
         "      runtime permissions:",
     ]
     lines += [f"        {name}: granted={str(held).lower()}" for name, held in package.permissions.items()]

@@ -189,7 +189,7 @@ def _digest(algorithm: str) -> Command:
 
 async def _df(call: Call) -> int:
     used, room = call.phone.files.used() // 1024, call.phone.files.room // 1024
-    if call.phone.faults.strikes("disk_full"):
+    if not call.phone.files.has_room(0):
         used = room
     share = 100 * used // max(1, room)
     await call.out("Filesystem     1K-blocks    Used Available Use% Mounted on\n")

@@ -1,13 +1,17 @@
 """`input`: touches, keys and text."""
 
+import asyncio
+
 from emulator_images.paper.commands.calling import Call, Command
 from emulator_images.paper.commands.package import missing_service
 from emulator_images.paper.screen.keys import code_of, editor_action, press_keys
 from emulator_images.paper.screen.touch import LONG_PRESS_MILLISECONDS, gesture
 
-_SOURCES = frozenset(
-    "keyboard dpad gamepad touchscreen mouse touchpad trackball joystick stylus touchnavigation".split()
-)
+_SOURCES = frozenset({
+    "keyboard", "dpad", "gamepad", "touchscreen", "mouse", "touchpad", "trackball", "joystick", "stylus",
+    "touchnavigation",
+})  # fmt: skip
+_FOR_EVER = 86400.0
 _STEPS = 10  # points of a swipe's path
 
 
@@ -28,13 +32,15 @@ async def _input(call: Call) -> int:
     slow = call.phone.faults.strikes("slow_input")
     await call.phone.latency.spend("input")
     if slow is not None:
-        await call.shell.run_command(call.shell, ["sleep", str(slow.seconds)], call.streams)
+        await asyncio.sleep(slow.seconds)
     ignored = call.phone.faults.strikes("ignored_input") is not None
     try:
         code = await run(call.called(verb, *words[1:]), ignored)
     except ValueError as error:
         return await call.fail(f"Error: Invalid arguments for command: {verb}\n{error}", 255)
     call.phone.tick()
+    if (lost := call.phone.faults.strikes("lost_reply")) is not None:
+        await asyncio.sleep(lost.seconds or _FOR_EVER)
     return code
 
 

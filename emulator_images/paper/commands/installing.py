@@ -3,80 +3,77 @@
 import asyncio
 import io
 import itertools
+import tempfile
+from typing import IO, cast
 
 from emulator_images.paper.apk import BadApkError, read_apk
 from emulator_images.paper.commands.calling import Call
 from emulator_images.paper.install_rules import Refusal, install_apk
-from emulator_images.paper.shell.flow import read_all
-from emulator_images.paper.shell.interpreter import FileError
 
 _sessions = itertools.count(1)
-_open_sessions: dict[str, bytes] = {}
+_open_sessions: dict[str, "tempfile.SpooledTemporaryFile[bytes] | None"] = {}
 
 
 async def install(call: Call) -> int:
     """`pm install [-r] [-d] [-t] [-g] [-S SIZE] [PATH]`."""
     options, names = call.options("-S -i --user --abi --install-location")
-    try:
-        payload = await _payload(call, options, names)
-    except FileError as error:
-        await call.out(f"Error: Unable to open file: {names[0]}\nConsider using a file under /data/local/tmp/\n")
-        return await call.fail(f"Error: Can't open file: {names[0]} ({error})")
-    return await _finish(call, payload, options)
+    path = names[-1] if names and names[-1] != "-" else None
+    if path is not None and "-S" not in options:
+        entry = call.phone.files.find(call.shell.path(path))
+        if entry is None:
+            await call.out(f"Error: Unable to open file: {path}\nConsider using a file under /data/local/tmp/\n")
+            return await call.fail(f"Error: Can't open file: {path}")
+        with entry.opened() as source:
+            return await _finish(call, source, options)
+    with call.phone.files.spool() as gathered:
+        await _gather(call, gathered, int(options["-S"] or 0) if "-S" in options else None)
+        return await _finish(call, cast("IO[bytes]", gathered), options)
 
 
-async def _payload(call: Call, options: dict[str, str], names: list[str]) -> bytes:
-    if "-S" in options and not [name for name in names if name != "-"]:
-        return await _exactly(call, int(options["-S"] or 0))
-    if names and names[-1] != "-":
-        return call.phone.files.read(call.shell.path(names[-1]))
-    return await read_all(call.streams.stdin)
-
-
-async def _exactly(call: Call, size: int) -> bytes:
-    target = io.BytesIO()
-    while target.tell() < size and (chunk := await call.streams.stdin.read()):
+async def _gather(call: Call, target: "tempfile.SpooledTemporaryFile[bytes]", size: int | None) -> None:
+    while (size is None or target.tell() < size) and (chunk := await call.streams.stdin.read()):
         target.write(chunk)
-    return target.getvalue()
 
 
-async def _finish(call: Call, payload: bytes, options: dict[str, str]) -> int:
+async def _finish(call: Call, payload: IO[bytes], options: dict[str, str]) -> int:
     phone = call.phone
     slow = phone.faults.strikes("slow_install")
     await phone.latency.spend("install")
     if slow is not None:
         await asyncio.sleep(slow.seconds)
+    size = payload.seek(0, io.SEEK_END)
+    failed = phone.faults.strikes("failed_install")
     try:
         apk = read_apk(payload)
-        failed = phone.faults.strikes("failed_install")
-        if failed is not None:
-            raise Refusal(failed.text or "INSTALL_FAILED_INSUFFICIENT_STORAGE")
         package = install_apk(
-            phone, apk, len(payload), downgrade="-d" in options, test_only="-t" in options, grant="-g" in options
+            phone,
+            apk,
+            size,
+            downgrade="-d" in options,
+            test_only="-t" in options,
+            grant="-g" in options,
+            refused=failed,
         )
     except BadApkError as error:
-        return await _refuse(
-            call, "INSTALL_PARSE_FAILED_NOT_APK" if error.no_zip else "INSTALL_FAILED_INVALID_APK", error
-        )
+        code = "INSTALL_PARSE_FAILED_NOT_APK" if error.no_zip else "INSTALL_FAILED_INVALID_APK"
+        return await _refuse(call, f"{code}: {error}")
     except Refusal as refusal:
-        phone.record("install_refused", code=str(refusal))
-        await call.out(f"Failure [{refusal}]\n")
-        return 1
+        return await _refuse(call, str(refusal))
     phone.files.place(package.path, b"")
     await call.out("Success\n")
     return 0
 
 
-async def _refuse(call: Call, code: str, error: Exception) -> int:
-    call.phone.record("install_refused", code=code)
-    await call.out(f"Failure [{code}: {error}]\n")
+async def _refuse(call: Call, verdict: str) -> int:
+    call.phone.record("install_refused", code=verdict)
+    await call.out(f"Failure [{verdict}]\n")
     return 1
 
 
 async def create_session(call: Call) -> int:
     """`pm install-create`."""
     number = str(next(_sessions) + 1_000_000)
-    _open_sessions[number] = b""
+    _open_sessions[number] = None
     await call.out(f"Success: created install session [{number}]\n")
     return 0
 
@@ -87,12 +84,19 @@ async def write_session(call: Call) -> int:
     if not names or names[0] not in _open_sessions:
         await call.out("Error: java.lang.SecurityException: Caller has no access to session\n")
         return 1
-    size = int(options.get("-S") or 0)
-    from_file = len(names) > 2 and names[2] != "-"
-    payload = call.phone.files.read(call.shell.path(names[2])) if from_file else await _exactly(call, size)
-    if not _open_sessions[names[0]] or "base" in names[1]:
-        _open_sessions[names[0]] = payload
-    await call.out(f"Success: streamed {len(payload)} bytes\n")
+    gathered = call.phone.files.spool()
+    if len(names) > 2 and names[2] != "-":
+        entry = call.phone.files.find(call.shell.path(names[2]))
+        gathered.write(entry.content() if entry else b"")
+    else:
+        await _gather(call, gathered, int(options.get("-S") or 0))
+    size = gathered.tell()
+    held = _open_sessions[names[0]]
+    if held is None or "base" in names[1]:
+        held, _open_sessions[names[0]] = gathered, gathered
+    else:
+        gathered.close()
+    await call.out(f"Success: streamed {size} bytes\n")
     return 0
 
 
@@ -103,7 +107,8 @@ async def commit_session(call: Call) -> int:
     if payload is None:
         await call.out("Failure [INSTALL_FAILED_INVALID_APK: no such session]\n")
         return 1
-    return await _finish(call, payload, {})
+    with payload:
+        return await _finish(call, cast("IO[bytes]", payload), {})
 
 
 async def abandon_session(call: Call) -> int:

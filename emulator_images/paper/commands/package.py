@@ -103,8 +103,8 @@ async def _permission(call: Call) -> int:
     _, names = call.options("--user")
     package = call.phone.packages.get(names[0]) if names else None
     if package is None or len(names) < 2:
-        return await call.fail(f"Exception occurred while executing '{call.name}':\njava.lang.IllegalArgumentException: "
-                               f"Unknown package: {names[0] if names else ''}", 255)  # fmt: skip
+        reason = f"java.lang.IllegalArgumentException: Unknown package: {names[0] if names else ''}"
+        return await call.fail(f"Exception occurred while executing '{call.name}':\n{reason}", 255)
     package.permissions[names[1]] = call.name == "grant"
     return 0
 

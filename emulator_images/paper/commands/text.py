@@ -108,7 +108,7 @@ async def _sed(call: Call) -> int:
     script = options.get("-e") or (operands.pop(0) if operands else "")
     if len(script) < 2 or script[0] != "s":
         return await call.fail(f"sed: bad pattern '{script}'")
-    _, pattern, replacement, flags = (script.split(script[1]) + ["", "", ""])[:4]
+    _, pattern, replacement, flags = (*script.split(script[1]), "", "", "")[:4]
     count = 0 if "g" in flags else 1
     expression = pattern if options.keys() & {"-E", "-r"} else _basic(pattern)
     for line in (await _input(call, operands)).splitlines():

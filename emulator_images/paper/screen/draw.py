@@ -9,6 +9,13 @@ from emulator_images.paper.screen.nodes import Bounds, Node
 
 _PAPER, _INK, _FAINT, _LINE = "#fafafa", "#212121", "#9e9e9e", "#bdbdbd"
 _MARK = "SIMULATED"
+_FILLS = {  # fill and outline; an empty fill is the node's own colour
+    "bar": ("", ""),
+    "panel": ("#eceff1", _LINE),
+    "shade": ("#cfd8dc", ""),
+    "keyboard": ("#cfd8dc", ""),
+    "canvas": ("#fffde7", _LINE),
+}
 
 
 @lru_cache(maxsize=8)
@@ -66,51 +73,66 @@ class Painter:
         return max(1, round(dp * self._scale))
 
     def _node(self, node: Node) -> None:
-        box, look = node.bounds, node.look
-        inner = (box[0] + self._px(8), box[1], box[2], box[3])
-        if look == "bar":
-            self._draw.rectangle(box, fill=node.colour)
-        elif look == "heading":
-            self._text(box, node.text, "#ffffff", 20)
-        elif look in {"field", "hint"}:
-            self._draw.rounded_rectangle(
-                box, self._px(4), outline="#1565c0" if node.focused else _LINE, width=3 if node.focused else 2
-            )
-            self._text(inner, node.text, _FAINT if look == "hint" else _INK, 16)
-            if node.focused:
-                length = 0 if look == "hint" else self._draw.textlength(_plain(node.text), font=_font(self._px(16)))
-                x = inner[0] + round(length) + 2
-                self._draw.line((x, box[1] + self._px(8), x, box[3] - self._px(8)), fill="#1565c0", width=3)
-        elif look in {"check", "switch"}:
-            self._box(node)
-        elif look == "button":
-            self._draw.rounded_rectangle(box, self._px(8), fill=node.colour if node.enabled else _LINE)
-            self._text(box, node.text, "#ffffff", 16, centred=True)
-        elif look == "icon":
-            side = self._px(48)
-            left = (box[0] + box[2] - side) // 2
-            self._draw.rounded_rectangle((left, box[1], left + side, box[1] + side), self._px(12), fill=node.colour)
-            self._text((left, box[1], left + side, box[1] + side), node.text[:1], "#ffffff", 24, centred=True)
-            self._text((box[0], box[1] + side, box[2], box[3]), node.text, _INK, 12, centred=True)
-        elif look == "panel":
-            self._draw.rounded_rectangle(box, self._px(8), fill="#eceff1", outline=_LINE, width=2)
-        elif look == "shade":
-            self._draw.rectangle(box, fill="#cfd8dc")
-        elif look == "keyboard":
-            self._draw.rectangle(box, fill="#cfd8dc")
-        elif look == "key":
-            self._draw.rounded_rectangle((box[0] + 3, box[1] + 3, box[2] - 3, box[3] - 3), self._px(4), fill="#ffffff")
-            self._text(box, {"⇧": "Shift", "⌫": "Del"}.get(node.text, node.text), _INK, 14, centred=True)
-        elif look == "canvas":
-            self._draw.rectangle(box, fill="#fffde7", outline=_LINE, width=2)
-        elif look == "image":
-            self._draw.rectangle(box, fill=node.colour)
-            self._draw.line((box[0], box[1], box[2], box[3]), fill="#ffffff", width=3)
-        elif look == "row":
-            self._draw.line((box[0], box[3], box[2], box[3]), fill=_LINE, width=2)
-            self._text(inner, node.text, _INK, 16)
-        elif look:
-            self._text(box, node.text, _INK, {"title": 20, "clock": 28}.get(look, 14))
+        special = {
+            "field": self._field,
+            "hint": self._field,
+            "check": self._box,
+            "switch": self._box,
+            "button": self._button,
+            "icon": self._icon,
+            "key": self._key,
+            "image": self._image,
+            "row": self._row,
+        }.get(node.look)
+        if special is not None:
+            special(node)
+        elif node.look in _FILLS:
+            fill, outline = _FILLS[node.look]
+            self._draw.rectangle(node.bounds, fill=fill or node.colour, outline=outline or None, width=2)
+        elif node.look == "heading":
+            self._text(node.bounds, node.text, "#ffffff", 20)
+        elif node.look:
+            self._text(node.bounds, node.text, _INK, {"title": 20, "clock": 28}.get(node.look, 14))
+
+    def _inner(self, node: Node) -> Bounds:
+        left, top, right, bottom = node.bounds
+        return (left + self._px(8), top, right, bottom)
+
+    def _field(self, node: Node) -> None:
+        line, width = ("#1565c0", 3) if node.focused else (_LINE, 2)
+        self._draw.rounded_rectangle(node.bounds, self._px(4), outline=line, width=width)
+        inner, empty = self._inner(node), node.look == "hint"
+        self._text(inner, node.text, _FAINT if empty else _INK, 16)
+        if node.focused:
+            length = 0 if empty else self._draw.textlength(_plain(node.text), font=_font(self._px(16)))
+            x = inner[0] + round(length) + 2
+            self._draw.line((x, inner[1] + self._px(8), x, inner[3] - self._px(8)), fill=line, width=3)
+
+    def _button(self, node: Node) -> None:
+        self._draw.rounded_rectangle(node.bounds, self._px(8), fill=node.colour if node.enabled else _LINE)
+        self._text(node.bounds, node.text, "#ffffff", 16, centred=True)
+
+    def _icon(self, node: Node) -> None:
+        left, top, right, bottom = node.bounds
+        side = self._px(48)
+        x = (left + right - side) // 2
+        self._draw.rounded_rectangle((x, top, x + side, top + side), self._px(12), fill=node.colour)
+        self._text((x, top, x + side, top + side), node.text[:1], "#ffffff", 24, centred=True)
+        self._text((left, top + side, right, bottom), node.text, _INK, 12, centred=True)
+
+    def _key(self, node: Node) -> None:
+        left, top, right, bottom = node.bounds
+        self._draw.rounded_rectangle((left + 3, top + 3, right - 3, bottom - 3), self._px(4), fill="#ffffff")
+        self._text(node.bounds, {"⇧": "Shift", "⌫": "Del"}.get(node.text, node.text), _INK, 14, centred=True)
+
+    def _image(self, node: Node) -> None:
+        self._draw.rectangle(node.bounds, fill=node.colour)
+        self._draw.line(node.bounds, fill="#ffffff", width=3)
+
+    def _row(self, node: Node) -> None:
+        left, _, right, bottom = node.bounds
+        self._draw.line((left, bottom, right, bottom), fill=_LINE, width=2)
+        self._text(self._inner(node), node.text, _INK, 16)
 
     def _box(self, node: Node) -> None:
         left, top, right, bottom = node.bounds

@@ -1,12 +1,13 @@
 """What keys do: navigation, editing and text."""
 
 from emulator_images.paper.screen.stage import LAUNCHER, Stage
-from emulator_images.paper.screen.state import placed_items
+from emulator_images.paper.screen.state import Editor, placed_items
 
 HOME, BACK, POWER, ENTER, DELETE, FORWARD_DELETE, TAB, SPACE, MENU = 3, 4, 26, 66, 67, 112, 61, 62, 82
 NOTIFICATION, ESCAPE, MOVE_HOME, MOVE_END = 83, 111, 122, 123
 APP_SWITCH, SLEEP, WAKEUP, CUT, COPY, PASTE = 187, 223, 224, 277, 278, 279
 DPAD_LEFT, DPAD_RIGHT = 21, 22
+_SELECT_ALL = -1  # no key of its own: Ctrl+A
 CTRL_LEFT, CTRL_RIGHT, SHIFT_LEFT, SHIFT_RIGHT = 113, 114, 59, 60
 
 NAMES = {
@@ -23,8 +24,8 @@ NAMES = {
     **{chr(ord("A") + n): 29 + n for n in range(26)},
 }  # fmt: skip
 _CHARACTERS = {
-    55: ",", 56: ".", 62: " ", 68: "`", 69: "-", 70: "=", 71: "[", 72: "]", 73: "\\", 74: ";", 75: "'", 76: "/", 77: "@",
-    81: "+", 17: "*", 18: "#",
+    55: ",", 56: ".", 62: " ", 68: "`", 69: "-", 70: "=", 71: "[", 72: "]", 73: "\\", 74: ";", 75: "'", 76: "/",
+    77: "@", 81: "+", 17: "*", 18: "#",
 }  # fmt: skip
 
 
@@ -45,27 +46,38 @@ def press_keys(stage: Stage, codes: tuple[int, ...]) -> None:
     editor = stage.editor()
     if editor is None:
         return
-    if held & {CTRL_LEFT, CTRL_RIGHT}:
-        code = {29: -1, 31: COPY, 50: PASTE, 52: CUT}.get(code, 0)
     shift = bool(held & {SHIFT_LEFT, SHIFT_RIGHT})
-    if code == -1:
-        editor.select_all()
-    elif code in {COPY, CUT}:
-        stage.clipboard = editor.selected
-        if code == CUT and editor.selected:
-            editor.delete()
-    elif code == PASTE:
+    if held & {CTRL_LEFT, CTRL_RIGHT}:
+        code = {29: _SELECT_ALL, 31: COPY, 50: PASTE, 52: CUT}.get(code, 0)
+    if code in {ENTER, TAB}:
+        editor_action(stage, wrap=code == TAB)
+    elif code in {COPY, CUT, PASTE}:
+        _clipboard_key(stage, editor, code)
+    elif not _caret_key(editor, code, extend=shift) and (typed := character(code, shift=shift)) is not None:
+        editor.insert(typed)
+
+
+def _clipboard_key(stage: Stage, editor: Editor, code: int) -> None:
+    if code == PASTE:
         editor.insert(stage.clipboard)
+        return
+    stage.clipboard = editor.selected
+    if code == CUT and editor.selected:
+        editor.delete()
+
+
+def _caret_key(editor: Editor, code: int, *, extend: bool) -> bool:
+    if code == _SELECT_ALL:
+        editor.select_all()
     elif code in {DELETE, FORWARD_DELETE}:
         editor.delete(forward=code == FORWARD_DELETE)
     elif code in {MOVE_HOME, MOVE_END}:
-        editor.move(0 if code == MOVE_HOME else len(editor.text), extend=shift)
+        editor.move(0 if code == MOVE_HOME else len(editor.text), extend=extend)
     elif code in {DPAD_LEFT, DPAD_RIGHT}:
-        editor.move(editor.end + (1 if code == DPAD_RIGHT else -1), extend=shift)
-    elif code in {ENTER, TAB}:
-        editor_action(stage, wrap=code == TAB)
-    elif (typed := character(code, shift=shift)) is not None:
-        editor.insert(typed)
+        editor.move(editor.end + (1 if code == DPAD_RIGHT else -1), extend=extend)
+    else:
+        return False
+    return True
 
 
 def character(code: int, *, shift: bool) -> str | None:

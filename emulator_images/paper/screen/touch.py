@@ -65,10 +65,7 @@ def _press(stage: Stage, x: int, y: int, *, long: bool) -> str:
     elif stage.activity.app.package in stage.frozen:
         return ""
     elif node.key.startswith("icon:"):
-        app = stage.around.app(node.key.removeprefix("icon:"))
-        if app is not None:
-            stage.around.record("launch", package=app.package, by="launcher")
-            stage.start(app)
+        _launch(stage, node.key.removeprefix("icon:"), by="launcher")
     else:
         _touch_item(stage, node, x, y, long=long)
     return node.key
@@ -120,37 +117,52 @@ def _touch_item(stage: Stage, node: Node, x: int, y: int, *, long: bool) -> None
 
 def act(stage: Stage, placed: Placed, actions: tuple[Action, ...]) -> None:
     """Do what an item's description says."""
-    activity, around = stage.activity, stage.around
-    package = activity.app.package
     for action in actions:
-        value = action.value.replace("{n}", str(placed.number))
-        if action.do == "open":
+        _act_once(stage, action, action.value.replace("{n}", str(placed.number)))
+
+
+def _act_once(stage: Stage, action: Action, value: str) -> None:
+    package = stage.activity.app.package
+    match action.do:
+        case "open":
             stage.open(action.target)
-        elif action.do == "back":
+        case "back":
             stage.leave()
-        elif action.do == "submit":
+        case "submit":
             submit(stage)
-        elif action.do == "set":
-            activity.texts[action.target] = value
-        elif action.do == "dialog":
+        case "set":
+            stage.activity.texts[action.target] = value
+        case "dialog":
             stage.dialog = Dialog("app", package, action.target, value, ("OK", "Cancel"))
-        elif action.do == "permission":
+        case "permission":
             ask(stage, package, action.target)
-        elif action.do == "launch" and (app := around.app(action.target)) is not None:
-            around.record("launch", package=app.package, by=package)
-            stage.start(app)
-        elif action.do == "notify":
+        case "launch":
+            _launch(stage, action.target, by=package)
+        case "notify":
             stage.notifications.insert(0, Notification(package, action.target, value))
-        elif action.do == "toast":
+        case "toast":
             stage.toast = value
-        elif action.do == "log":
-            around.write_log("I", action.target, value, package=package)
-        elif action.do == "crash":
-            stage.crash(package, value or "paper was told to crash")
-        elif action.do == "anr":
-            stage.freeze(package)
-        elif action.do == "sleep":
-            around.sleep_after(float(value or 0))
+        case "log":
+            stage.around.write_log("I", action.target, value, package=package)
+        case _:
+            _misbehave(stage, action, value)
+
+
+def _misbehave(stage: Stage, action: Action, value: str) -> None:
+    package = stage.activity.app.package
+    if action.do == "crash":
+        stage.crash(package, value or "paper was told to crash")
+    elif action.do == "anr":
+        stage.freeze(package)
+    elif action.do == "sleep":
+        stage.around.sleep_after(float(value or 0))
+
+
+def _launch(stage: Stage, package: str, *, by: str) -> None:
+    app = stage.around.app(package)
+    if app is not None:
+        stage.around.record("launch", package=package, by=by)
+        stage.start(app)
 
 
 def submit(stage: Stage) -> None:
@@ -203,7 +215,4 @@ def _touch_shade(stage: Stage, key: str) -> None:
         return
     note = stage.notifications.pop(int(key.removeprefix("shade:")))
     stage.shade_open = False
-    app = stage.around.app(note.package)
-    if app is not None:
-        stage.around.record("launch", package=app.package, by="notification")
-        stage.start(app)
+    _launch(stage, note.package, by="notification")

@@ -126,13 +126,14 @@ class Shell:
         for chain in script.chains:
             if chain.background:
                 background = replace(streams, stdin=Bytes())
-                await self.child()._chain(chain, background)
+                await self.child().chain(chain, background)
                 self.code = 0
             else:
-                await self._chain(chain, streams)
+                await self.chain(chain, streams)
         return self.code
 
-    async def _chain(self, chain: Chain, streams: Streams) -> int:
+    async def chain(self, chain: Chain, streams: Streams) -> int:
+        """Run pipelines joined by `&&` and `||`."""
         for operator, pipeline in chain.links:
             if (operator == "&&" and self.code) or (operator == "||" and not self.code):
                 continue

@@ -58,7 +58,7 @@ async def serve(phone: Phone, connection: Connection, reverses: "Reverses", stre
         while await stream.read():  # real adbd keeps these open and silent when nothing can be debugged
             pass
     else:
-        await _socket(phone, stream, name, rest)
+        await _socket(stream, name, rest)
 
 
 async def _switch_user(phone: Phone, connection: Connection, stream: Stream, *, root: bool) -> None:
@@ -86,7 +86,7 @@ async def _framebuffer(phone: Phone, stream: Stream) -> None:
     await stream.write(pixels)
 
 
-async def _socket(phone: Phone, stream: Stream, name: str, rest: str) -> None:
+async def _socket(stream: Stream, name: str, rest: str) -> None:
     """`tcp:` and `local...:` sockets on the phone. Only the echo socket `localabstract:lomi-echo` exists."""
     if name == "localabstract" and rest == "lomi-echo":
         while chunk := await stream.read():

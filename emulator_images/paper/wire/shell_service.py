@@ -81,8 +81,6 @@ async def serve_shell(phone: Phone, stream: Stream, service: str) -> None:
     packets = _Packets(stream)
     streams = Streams(packets, _Output(packets, STDOUT), _Output(packets, STDERR))
     code = await _run(phone, command, streams, terminal="pty" in options)
-    if phone.faults.strikes("lost_reply") and command.lstrip().startswith("input"):
-        await asyncio.Event().wait()
     await packets.send(EXIT, bytes([code & 255]))
 
 

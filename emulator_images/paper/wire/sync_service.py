@@ -2,6 +2,7 @@
 
 import stat
 import struct
+from typing import IO, cast
 
 from emulator_images.paper.files import Entry, FileTree
 from emulator_images.paper.shell.interpreter import FileError
@@ -81,27 +82,27 @@ async def _receive_file(files: FileTree, stream: Stream, path: str, *, newer: bo
     else:
         path, _, digits = path.rpartition(",")
         mode, flags = int(digits or 0), 0
-    payload = bytearray()
-    while True:
-        kind, length = struct.unpack("<4sI", await stream.exactly(8))
-        if kind == b"DONE":
-            break
-        if kind != b"DATA":
-            await _fail(stream, "invalid data message")
+    with files.spool() as gathered:
+        while True:
+            kind, length = struct.unpack("<4sI", await stream.exactly(8))
+            if kind == b"DONE":
+                break
+            if kind != b"DATA":
+                await _fail(stream, "invalid data message")
+                return
+            gathered.write(await stream.exactly(length))
+        if flags:
+            await _fail(stream, "compression is not supported")
             return
-        payload += await stream.exactly(length)
-    if flags:
-        await _fail(stream, "compression is not supported")
-        return
-    bits = mode & 0o700
-    shared = (mode & 0o777) | bits >> 3 | bits >> 6  # adbd gives group and others what the owner has
-    try:
-        _make_parents(files, path)
-        files.write(path, bytes(payload), mode=shared, modified=length)
-    except FileError as error:
-        parents_failed = str(error).startswith("secure_mkdirs")
-        await _fail(stream, str(error) if parents_failed else f"couldn't create file: {error}")
-        return
+        bits = mode & 0o700
+        shared = (mode & 0o777) | bits >> 3 | bits >> 6  # adbd gives group and others what the owner has
+        try:
+            _make_parents(files, path)
+            files.adopt(path, cast("IO[bytes]", gathered), mode=shared, modified=length)
+        except FileError as error:
+            parents_failed = str(error).startswith("secure_mkdirs")
+            await _fail(stream, str(error) if parents_failed else f"couldn't create file: {error}")
+            return
     await stream.write(b"OKAY" + bytes(4))
 
 
@@ -123,7 +124,7 @@ async def _send_file(files: FileTree, stream: Stream, path: str) -> None:
     if stat.S_ISDIR(entry.mode):
         await _fail(stream, "read failed: Is a directory")
         return
-    for start in range(0, len(entry.payload), _CHUNK):
-        part = entry.payload[start : start + _CHUNK]
-        await stream.write(b"DATA" + struct.pack("<I", len(part)) + part)
+    with entry.opened() as source:
+        while part := source.read(_CHUNK):
+            await stream.write(b"DATA" + struct.pack("<I", len(part)) + part)
     await stream.write(b"DONE" + bytes(4))

@@ -9,7 +9,6 @@ from emulator_images.paper.wire import packets
 from emulator_images.paper.wire.keys import PublicKey, parse_public_key
 from emulator_images.paper.wire.packets import Packet
 
-
 _HANG_UP_SECONDS = 1.0  # a command whose client has left gets this long to finish what it began
 
 
@@ -19,16 +18,21 @@ class StreamClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Doorkeeper:
-    """Whom the phone lets in: its trusted keys, or everybody when `skip` (the emulator's `-skip-adb-auth`)."""
+    """Whom the phone lets in: its trusted keys, or everybody when `skip` (the emulator's `-skip-adb-auth`).
+
+    Before `open_at`, in seconds of `monotonic`, nobody is let in.
+    """
 
     keys: frozenset[PublicKey]
     skip: bool
+    open_at: float
+    monotonic: Callable[[], float]
     make_token: Callable[[], bytes]
     on_stranger: Callable[[PublicKey | None], None]
 
     def opens_for(self, token: bytes, signature: bytes) -> bool:
-        """Whether one of the trusted keys made this signature."""
-        return any(key.accepts(token, signature) for key in self.keys)
+        """Whether one of the trusted keys made this signature; never before `open_at`."""
+        return self.monotonic() >= self.open_at and any(key.accepts(token, signature) for key in self.keys)
 
 
 class Stream:
@@ -135,7 +139,7 @@ class Connection:
         self._banner = banner
         self._accepts = accepts
         self._serve = serve
-        self._authorised = doorkeeper.skip
+        self._authorised = doorkeeper.skip and doorkeeper.monotonic() >= doorkeeper.open_at
         self._token = b""
         self._checksum = True
         self._peer_version = packets.VERSION_WITH_CHECKSUM
@@ -215,8 +219,13 @@ class Connection:
             else:
                 await self._challenge()
         elif packet.first == packets.AUTH_PUBLIC_KEY:
-            text = packet.payload.rstrip(b"\0").decode("utf-8", "replace")
-            self._doorkeeper.on_stranger(parse_public_key(text))
+            key = parse_public_key(packet.payload.rstrip(b"\0").decode("utf-8", "replace"))
+            self._doorkeeper.on_stranger(key)
+            wait = self._doorkeeper.open_at - self._doorkeeper.monotonic()
+            if key in self._doorkeeper.keys and wait > 0:
+                await asyncio.sleep(wait)
+                self._authorised = True
+                await self._connect()
 
     async def _connect(self) -> None:
         answer = Packet(

@@ -1,0 +1,224 @@
+"""What the tests of `paper` stand on: a private adb server, AVD homes and paper processes."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import adbutils
+import msgspec
+
+ADB = Path(adbutils.__file__).parent / "binaries" / "adb"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed and its exit code."""
+
+    code: int
+    out: str
+    err: str
+    raw: bytes = b""
+
+
+@dataclass
+class Lab:
+    """One private world: a home, an adb server on a socket file, AVDs."""
+
+    root: Path
+    binary: Path = ADB
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.root / "avd").mkdir()
+        (self.root / "run").mkdir()
+        self.environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.root),
+            "ANDROID_USER_HOME": str(self.root),
+            "ANDROID_EMULATOR_HOME": str(self.root),
+            "ANDROID_AVD_HOME": str(self.root / "avd"),
+            "XDG_RUNTIME_DIR": str(self.root / "run"),
+            "TMPDIR": str(self.root),
+            "ADB_SERVER_SOCKET": f"localfilesystem:{self.root}/s",
+            "ADB_VENDOR_KEYS": str(self.root / "adbkey"),
+            "ANDROID_ADB_LOG_PATH": str(self.root / "adb.log"),
+            "ADB_MDNS": "0",
+            "ADB_USB": "0",
+            "ADB_EMU": "0",
+            "ADB_LOCAL_TRANSPORT_MAX_PORT": "1",
+        }
+
+    def make_keys(self) -> None:
+        """An adb key pair of this world."""
+        subprocess.run([self.binary, "keygen", self.root / "adbkey"], env=self.environment, check=True, timeout=20)
+
+    def make_avd(self, name: str, target: str = "android-36", **config: str) -> Path:
+        """Write an AVD; keyword names use `_` for `.`."""
+        directory = self.root / "avd" / f"{name}.avd"
+        directory.mkdir()
+        lines = {"avd.ini.encoding": "UTF-8", "abi.type": "x86_64"} | {
+            k.replace("_", "."): v for k, v in config.items()
+        }
+        (directory / "config.ini").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        (self.root / "avd" / f"{name}.ini").write_text(
+            f"avd.ini.encoding=UTF-8\npath={directory}\npath.rel=avd/{name}.avd\ntarget={target}\n"
+        )
+        return directory
+
+    @contextmanager
+    def server(self) -> Iterator[None]:
+        """Run the adb server."""
+        process = subprocess.Popen(
+            [self.binary, "nodaemon", "server"],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_for(lambda: (self.root / "s").exists())
+            yield
+        finally:
+            process.kill()
+            process.wait(10)
+
+    def announce(self, adb_port: int) -> None:
+        """Tell the server of a phone, as emulators do."""
+        message = f"host:emulator:{adb_port}"
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(f"{self.root}/s")
+            client.sendall(f"{len(message):04x}{message}".encode())
+
+    def adb(self, *arguments: str, stdin: bytes | None = None, check: bool = False, timeout: float = 30) -> Result:
+        """Run the real adb client."""
+        done = subprocess.run(
+            [self.binary, *arguments],
+            env=self.environment,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        result = Result(
+            done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"), done.stdout
+        )
+        assert not check or result.code == 0, result
+        return result
+
+
+@dataclass
+class RunningPhone:
+    """A paper process and how to speak with it."""
+
+    lab: Lab
+    name: str
+    directory: Path
+    console_port: int
+    adb_port: int
+    process: "subprocess.Popen[bytes]"
+
+    @property
+    def serial(self) -> str:
+        """The name adb lists it under."""
+        return f"emulator-{self.console_port}"
+
+    def adb(self, *arguments: str, stdin: bytes | None = None, check: bool = False, timeout: float = 30) -> Result:
+        """adb for this phone."""
+        return self.lab.adb("-s", self.serial, *arguments, stdin=stdin, check=check, timeout=timeout)
+
+    def shell(self, command: str, *, check: bool = True) -> str:
+        """Standard output of a shell command."""
+        return self.adb("shell", command, check=check).out
+
+    def journal(self, event: str = "") -> list[dict[str, object]]:
+        """The phone's journal, or its lines of one event."""
+        text = (self.directory / "paper-journal.jsonl").read_bytes()
+        lines = [msgspec.json.decode(line, type=dict[str, object]) for line in text.splitlines()]
+        return [line for line in lines if event in {"", line["event"]}]
+
+    def wait_booted(self) -> None:
+        """Wait until the phone is ready."""
+        self.lab.announce(self.adb_port)
+        wait_for(lambda: self.adb("shell", "getprop init.svc.bootanim").out.strip() == "stopped")
+
+    def stderr(self) -> str:
+        """What the process has printed so far."""
+        return (self.directory / "stderr.txt").read_text()
+
+
+def wait_for(holds: object, seconds: float = 20) -> None:
+    """Wait until a condition holds; it is asked again as fast as is polite."""
+    assert callable(holds)
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "the awaited did not happen in time"
+        time.sleep(0.01)
+
+
+def free_pair() -> tuple[int, int]:
+    """Two free neighbouring ports, the first one even."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port ^ 1))
+            except OSError:
+                continue
+            return port & ~1, port | 1
+
+
+def spawn(lab: Lab, arguments: list[str], extra: Mapping[str, str], stderr: Path) -> "subprocess.Popen[bytes]":
+    """Start the emulator command."""
+    with stderr.open("wb") as target:
+        return subprocess.Popen(
+            [sys.executable, "-m", "emulator_images.paper", *arguments],
+            env={**lab.environment, **extra, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=target,
+        )
+
+
+@contextmanager
+def phone(
+    lab: Lab, name: str = "phone", *, flags: tuple[str, ...] = (), wait: bool = True, faults: str = "", **extra: str
+) -> Iterator[RunningPhone]:
+    """Run a paper phone; `faults` is the text of a fault plan."""
+    directory = lab.root / "avd" / f"{name}.avd"
+    if not directory.exists():
+        lab.make_avd(name)
+    if faults:
+        plan = lab.root / f"{name}-faults.toml"
+        plan.write_text(faults)
+        extra["PAPER_FAULTS"] = str(plan)
+    console, adb_port = free_pair()
+    process = spawn(
+        lab,
+        ["-avd", name, "-ports", f"{console},{adb_port}", "-no-window", "-no-audio", *flags],
+        extra,
+        directory / "stderr.txt",
+    )
+    running = RunningPhone(lab, name, directory, console, adb_port, process)
+    try:
+        wait_for(lambda: listening(adb_port) or process.poll() is not None)
+        if wait:
+            running.wait_booted()
+        yield running
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(10)
+
+
+def listening(port: int) -> bool:
+    """Whether something accepts connections on a loopback port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
