@@ -9,12 +9,13 @@ from typing import Any
 from browser import wait as waits
 from browser.capture import capture
 from browser.egress import RefusalIdentity
-from browser.engine import EngineSettings, running
+from browser.engine import EngineSettings
 from browser.errors import BrowserError
 from browser.navigate import navigate
 from browser.page import Page
 from browser.port import acts, reads, views
 from browser.port.faults import acting, reading
+from browser.port.lazy import LazyEngine
 from browser.port.lives import Lives
 from lomi.contract.browser import (
     BrowserLogsInput,
@@ -190,10 +191,12 @@ def browser_adapter(environment: Mapping[str, str], own_ports: OwnPorts) -> Adap
 async def _open(environment: Mapping[str, str], own_ports: OwnPorts, ledger: Ledger) -> AsyncIterator[Adapter]:
     identity = RefusalIdentity.create(datetime.now(UTC))
     settings = EngineSettings(arguments=(identity.engine_argument,))
-    async with running(settings, environment=environment) as engine, asyncio.TaskGroup() as tasks:
+    async with asyncio.TaskGroup() as tasks:
+        engine = LazyEngine(settings, environment, tasks)
         lives = Lives(ledger, engine, tasks, own_ports, identity)
         adapter = BrowserAdapter(lives, ledger)
         try:
             yield Adapter(family="browser", tools=adapter.tools(), runtimes=lives, limitations=engine.limitations)
         finally:
             await lives.close_all()
+            engine.close()

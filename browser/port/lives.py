@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
-from browser.engine import Engine
 from browser.errors import BrowserError
 from browser.navigate import close as close_page
 from browser.page import Page
 from browser.port.faults import refusal_of
+from browser.port.lazy import LazyEngine
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
 from lomi.contract.panel import RuntimeState
@@ -48,7 +48,7 @@ class Lives:
     def __init__(
         self,
         ledger: Ledger,
-        engine: Engine,
+        engine: LazyEngine,
         tasks: asyncio.TaskGroup,
         own_ports: OwnPorts,
         identity: RefusalIdentity,
@@ -97,7 +97,8 @@ class Lives:
         async with EgressProxy.serve(reach, identity=self._identity) as proxy:
             self._proxies.add(proxy)
             try:
-                page = await self._engine.open(generation=generation, egress=proxy)
+                engine = await self._engine.get()
+                page = await engine.open(generation=generation, egress=proxy)
             except BrowserError as error:
                 ready.set_exception(error)
                 return

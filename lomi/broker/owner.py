@@ -12,6 +12,7 @@ import msgspec
 
 from lomi.broker import rendering
 from lomi.broker.broker import Broker
+from lomi.broker.world import World
 from lomi.core.backend import InvalidParams, Request, ToolList, ToolReply
 from lomi.core.port import ResourceKey
 
@@ -130,7 +131,7 @@ class OwnerBackend:
             usage=tuple((row.name, row.used, row.limit) for row in world.store.usage()),
             sessions=tuple(rows),
             devices=tuple(
-                f"{record.resource_name} {world.generations.current(ResourceKey('android', record.resource_name or ''))}"
+                _device_row(world, record.resource_name or "")
                 for record in world.layout.layout.panels.values()
                 if record.resource_kind == "android"
             ),
@@ -175,3 +176,7 @@ class OwnerBackend:
         msgspec.json.decode(arguments, type=_Nothing)
         self._stop.set()
         return Done(1)
+
+
+def _device_row(world: World, device_id: str) -> str:
+    return f"{device_id} {world.generations.current(ResourceKey('android', device_id))}"

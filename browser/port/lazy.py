@@ -1,0 +1,39 @@
+"""The engine, started when the first page is wanted: a broker that opens none carries none."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from browser.engine import Engine, EngineSettings, running
+
+
+class LazyEngine:
+    """Starts the engine pool once, in a task of its own, and ends it there."""
+
+    def __init__(self, settings: EngineSettings, environment: Mapping[str, str], tasks: asyncio.TaskGroup) -> None:
+        self._settings = settings
+        self._environment = environment
+        self._tasks = tasks
+        self._over = asyncio.Event()
+        self._engine: asyncio.Future[Engine] | None = None
+
+    @property
+    def limitations(self) -> tuple[str, ...]:
+        """What the user of this engine must know; the same before and after its start."""
+        return ("engine_sandbox_off_as_root",) if os.geteuid() == 0 else ()
+
+    async def get(self) -> Engine:
+        """The running pool."""
+        if self._engine is None:
+            self._engine = asyncio.get_running_loop().create_future()
+            self._tasks.create_task(self._run(self._engine), name="browser engine")
+        return await asyncio.shield(self._engine)
+
+    async def _run(self, engine: "asyncio.Future[Engine]") -> None:
+        async with running(self._settings, environment=self._environment) as pool:
+            engine.set_result(pool)
+            await self._over.wait()
+
+    def close(self) -> None:
+        """Let the engine end, if there is one."""
+        self._over.set()
