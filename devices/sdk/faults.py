@@ -9,7 +9,7 @@ class SetupFailed(DeviceFault):
     Reasons: catalogue_invalid, catalogue_unreachable, package_unknown, plan_unknown, plan_changed, plan_expired,
     too_many_plans, licence_changed, licence_missing, download_failed, download_size, checksum_mismatch,
     archive_hostile, no_space, install_failed, nothing_to_roll_back, package_in_use, manifest_changed,
-    recovery_required, management_busy.
+    recovery_required, management_busy, catalogue_changed.
     """
 
 
@@ -18,5 +18,5 @@ class ManageRefused(DeviceFault):
 
     Reasons: devices_changed, device_unknown, device_running, other_generation, wrong_confirmation, bad_name,
     name_taken, image_unknown, profile_unknown, bad_hardware, data_size_fixed, metadata_unknown, metadata_changed,
-    unsupported_reset.
+    metadata_damaged, unsupported_reset, avd_failed.
     """

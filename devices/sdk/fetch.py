@@ -60,7 +60,8 @@ def _archive(archive: Archive, target: Path, cancelled: Callable[[], bool], with
     for attempt in range(_RETRIES):
         try:
             _continue(archive, target, cancelled, within)
-            break
+            if target.stat().st_size == archive.size:
+                break
         except (OSError, http.client.HTTPException) as broken:
             if attempt == _RETRIES - 1 or isinstance(broken, urllib.error.HTTPError):
                 raise SetupFailed("download_failed", f"{archive.url}: {broken}") from broken

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import json
-import os
 import random
 import sys
 import time
@@ -31,6 +30,7 @@ class Stored:
     counter: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     async def next_generation(self, device_id: str) -> str:
+        assert device_id
         return f"g{next(self.counter)}"
 
     async def on_identity(self, identity: Identity) -> None:
@@ -140,4 +140,4 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], within: float =
 
 def descriptors() -> int:
     """How many descriptors this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())

@@ -5,11 +5,11 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
+from device_rig import a_phone, journal, on_device, open_app, taps, until
 
 from devices.faults import ChannelLost, DeviceFault, InputFailed, TargetRefused, TextRefused
 from devices.hands import PointAt, RefAt
 from devices.phone import Phone
-from device_rig import a_phone, journal, on_device, open_app, taps
 
 FORM = "lomi.paper.form"
 
@@ -78,9 +78,8 @@ async def test_a_lost_reply_is_unknown_and_never_repeated(tmp_path: Path) -> Non
         _, lanes = phone._actor.usable(None)
         async with asyncio.TaskGroup() as group:
             tapping = group.create_task(outcome(phone.hands.tap(PointAt(100, 100), effect=mark)))
-            while not mark.entered_with:
-                await asyncio.sleep(0.005)
-            await asyncio.sleep(0.05)
+            await until(lambda: bool(mark.entered_with))
+            await until(lambda: lanes.act._stream is not None)
             lanes.act.abandon()
         fault = tapping.result()
         assert isinstance(fault, ChannelLost)
@@ -111,7 +110,7 @@ TEXTS = [
 
 
 async def test_every_text_arrives_exactly(tmp_path: Path) -> None:
-    """Shell metacharacters, percent, other scripts, emoji and line breaks: the field holds exactly that (pains 46, 48)."""
+    """Metacharacters, percent, other scripts, emoji and line breaks: the field holds exactly that (pains 46, 48)."""
     async with a_phone(tmp_path) as phone:
         for number, words in enumerate(TEXTS):
             await on_device(phone, f"am force-stop {FORM}")

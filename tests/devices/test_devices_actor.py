@@ -6,11 +6,12 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from device_rig import FAST, Stored, a_fleet, a_phone, journal, on_device, spec_for, until
+from device_rig import FAST, Stored, a_fleet, a_phone, journal, on_device, port_range, spec_for, until
 
 from devices import processes
 from devices.actor.ports import PortPairs
@@ -162,7 +163,7 @@ async def test_preflight_refuses_before_anything_is_started(tmp_path: Path) -> N
 
 
 async def test_foreign_locks_are_refused_and_own_dead_ones_removed(tmp_path: Path) -> None:
-    """A living stranger's lock refuses and stays; a lock of our dead process goes, and the device boots (pains 17, 20)."""
+    """A stranger's lock refuses and stays; a lock of our dead process goes, and the device boots (pains 17, 20)."""
     stored = Stored()
     async with a_fleet(tmp_path, stored) as fleet:
         phone = fleet.phone(spec_for(tmp_path))
@@ -262,11 +263,12 @@ async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
     """After a crash: a recorded process tree ends; a process whose start time differs is left alone (pains 21)."""
     world = World()
     marker = world.token()
-    command = "import subprocess,sys,time; subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)']); time.sleep(60)"
+    nap = "import time; time.sleep(60)"
+    command = f"import subprocess,sys; subprocess.Popen([sys.executable, '-c', {nap!r}]); {nap}"
     ours = await asyncio.create_subprocess_exec(
         sys.executable, "-c", command, env={processes.MARKER_VARIABLE: marker}, start_new_session=True
     )
-    other = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(60)")
+    other = await asyncio.create_subprocess_exec(sys.executable, "-c", nap)
     try:
         await until(lambda: len(processes.carriers(marker)) == 2)
         spec = spec_for(tmp_path)
@@ -289,10 +291,6 @@ async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
 
 def test_port_pairs_are_even_distinct_and_free() -> None:
     """A busy console or adb port is passed over; sixteen holders get sixteen pairs (pains 25)."""
-    from contextlib import ExitStack
-
-    from device_rig import port_range
-
     pairs = port_range()
     with ExitStack() as stack:
         with pairs.hold(grpc=False) as free:

@@ -11,6 +11,7 @@ from device_rig import a_phone, on_device, open_app
 from devices.capture import check_png
 from devices.faults import CaptureFailed, DeviceFault, TreeUnavailable
 from devices.geometry import apply
+from devices.hands import RefAt
 
 FORM = "lomi.paper.form"
 SECRETS = """
@@ -74,7 +75,7 @@ async def add_fault(phone: object, words: str) -> None:
 
 
 async def test_a_failed_dump_is_retried_once_and_never_an_empty_screen(tmp_path: Path) -> None:
-    """One failed dump is survived; failures to the end are TREE_UNAVAILABLE by name, not an empty tree (pains 51, 52)."""
+    """One failed dump is survived; failures to the end are named and no empty tree (pains 51, 52)."""
     async with a_phone(tmp_path) as phone:
         await add_fault(phone, "failed_dump times=2")
         assert (await phone.eyes.snapshot()).tree.nodes
@@ -128,7 +129,7 @@ async def test_text_before_the_picture_is_metadata(tmp_path: Path) -> None:
 
 
 async def test_black_pictures_are_explained(tmp_path: Path) -> None:
-    """Black behind a secure window, with the display off, with a dead renderer: three names; else uniform (pains 43, 44)."""
+    """Black by a secure window, a dark display, a dead renderer: three names; else uniform (pains 43, 44)."""
     async with a_phone(tmp_path, apps=SECRETS) as phone:
         await add_fault(phone, "black_picture times=1")
         assert (await phone.eyes.capture()).uniform is True
@@ -169,8 +170,6 @@ async def test_crashes_dialogs_and_a_dark_display_are_told_after_the_act(tmp_pat
             await open_app(phone, "lomi.test.secrets")
             before = await phone.eyes.snapshot()
             index = next(node.index for node in before.tree.nodes if before.tree.labels[node.index] == name)
-            from devices.hands import RefAt
-
             await phone.hands.tap(RefAt(before.id, before.refs[index]))
             return (await phone.eyes.observe(before)).text
 
@@ -190,8 +189,6 @@ async def test_a_password_is_never_shown(tmp_path: Path) -> None:
         await open_app(phone, "lomi.test.secrets")
         before = await phone.eyes.snapshot()
         field = next(node for node in before.tree.nodes if node.editable)
-        from devices.hands import RefAt
-
         await phone.hands.tap(RefAt(before.id, before.refs[field.index]))
         typed = await phone.hands.type_text("hunter2")
         assert typed.confirmed is None
@@ -203,7 +200,7 @@ async def test_a_password_is_never_shown(tmp_path: Path) -> None:
 
 
 async def test_an_outline_stays_small_and_query_reaches_everything(tmp_path: Path) -> None:
-    """At most 250 tokens for an ordinary screen, what is left out is counted, any visible row can be queried (pains 54)."""
+    """At most 250 tokens an ordinary screen, omissions counted, any visible row can be queried (pains 54)."""
     async with a_phone(tmp_path, apps=LONG) as phone:
         await open_app(phone, "lomi.test.long")
         snapshot = await phone.eyes.snapshot()

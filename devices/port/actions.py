@@ -1,0 +1,108 @@
+"""Acts on phones: open a panel, start, stop, input, launch."""
+
+from functools import partial
+from typing import Any
+
+from devices.hierarchy.snapshots import Snapshot
+from devices.phone import Phone
+from devices.port import inputs, views
+from devices.port.faults import acting, reading
+from devices.port.lives import Lives
+from lomi.contract.android import (
+    AndroidInput,
+    AndroidInputInput,
+    AndroidLaunch,
+    AndroidLaunchInput,
+    AndroidOpenInput,
+    AndroidPanel,
+    AndroidRuntime,
+    AndroidStartInput,
+    AndroidStopInput,
+)
+from lomi.contract.model import Observation
+from lomi.core.port import Call, Ledger, Outcome, Permit
+
+
+class AndroidActs:
+    """Handlers that act through a permit."""
+
+    def __init__(self, lives: Lives, ledger: Ledger) -> None:
+        self._lives = lives
+        self._ledger = ledger
+
+    def _phone(self, call: Call[Any]) -> Phone:
+        return self._lives.phone(call.input.device_id)
+
+    async def open(self, call: Call[AndroidOpenInput], permit: Permit) -> Outcome:
+        """A panel of a phone; nothing starts."""
+        phone = self._phone(call)
+        assert call.workspace is not None
+        async with permit.effect():
+            panel = await self._ledger.open_panel(call.workspace.id, "android", phone.spec.name, phone.spec.device_id)
+        return Outcome(
+            result=AndroidPanel(workspace_id=call.input.workspace_id, panel_id=panel.id, device_id=phone.spec.device_id)
+        )
+
+    async def start(self, call: Call[AndroidStartInput], permit: Permit) -> Outcome:
+        """Boot it, or join a boot under way; a running one stays as it is."""
+        with acting():
+            running = await self._phone(call).start(effect=permit.effect())
+        return self._runtime(call, running.identity.generation, ready=True)
+
+    async def stop(self, call: Call[AndroidStopInput], permit: Permit) -> Outcome:
+        """End exactly this generation; returns when it is observed gone."""
+        with acting():
+            await self._phone(call).stop(effect=permit.effect())
+        return self._runtime(call, call.input.generation, ready=False)
+
+    def _runtime(self, call: Call[Any], generation: str, *, ready: bool) -> Outcome:
+        return Outcome(
+            result=AndroidRuntime(
+                workspace_id=call.input.workspace_id,
+                device_id=call.input.device_id,
+                generation=generation,
+                ready=ready,
+                stopped=not ready,
+            )
+        )
+
+    async def input(self, call: Call[AndroidInputInput], permit: Permit) -> Outcome:
+        """One event; what was seen after it is looked for once the receipt has settled."""
+        given, phone = call.input, self._phone(call)
+        before = phone.eyes.newest
+        with acting():
+            await inputs.send(phone.hands, given, permit.effect())
+        return Outcome(
+            result=AndroidInput(
+                workspace_id=given.workspace_id,
+                device_id=given.device_id,
+                generation=given.generation,
+                input_sequence=given.input_sequence,
+            ),
+            observe=partial(self._observe, phone, before, given.generation),
+        )
+
+    async def _observe(self, phone: Phone, before: Snapshot | None, generation: str) -> Observation:
+        with reading():
+            return views.observation(await phone.eyes.observe(before, generation=generation))
+
+    async def launch(self, call: Call[AndroidLaunchInput], permit: Permit) -> Outcome:
+        """Deliver the launch intent."""
+        given, phone = call.input, self._phone(call)
+        before = phone.eyes.newest
+        with acting():
+            await phone.packages.launch(
+                given.package_name, given.activity, generation=given.generation, effect=permit.effect()
+            )
+        return Outcome(
+            result=AndroidLaunch(
+                workspace_id=given.workspace_id,
+                panel_id=given.panel_id,
+                device_id=given.device_id,
+                generation=given.generation,
+                package_name=given.package_name,
+                activity=given.activity,
+                intent_delivered=True,
+            ),
+            observe=partial(self._observe, phone, before, given.generation),
+        )
