@@ -1,20 +1,29 @@
 """Reads of a page as replies of the contract."""
 
+from typing import Any
+
 from browser import wait as waits
-from browser.capture import Capture
+from browser.capture import Capture, capture
 from browser.page import Page
 from browser.port import views
+from browser.port.faults import reading
+from browser.port.lives import Lives
 from browser.snapshot.outline import found_outline
 from lomi.contract.artifact import ArtifactFound, BrowserGeometry, BrowserSource
 from lomi.contract.browser import (
+    BrowserLogsInput,
     BrowserScreenshotInput,
     BrowserSnapshotInput,
+    BrowserWait,
+    BrowserWaitInput,
     ElementShown,
     Loaded,
     TextShown,
     UrlReached,
 )
-from lomi.core.port import Call, Reply, StoredArtifact
+from lomi.contract.codes import ErrorCode
+from lomi.core.port import Call, Ledger, Picture, Reply, StoredArtifact
+from lomi.core.refusal import Refusal
 
 _ROLES = frozenset(
     {"button", "link", "checkbox", "radio", "slider", "textbox", "combobox", "label", "heading", "text", "file_input"}
@@ -74,3 +83,60 @@ def kept_picture(
 def found(stored: StoredArtifact) -> ArtifactFound:
     """An artifact as a reply's data."""
     return ArtifactFound(artifact=stored.wire)
+
+
+class BrowserReads:
+    """Handlers that observe."""
+
+    def __init__(self, lives: Lives, ledger: Ledger) -> None:
+        self._lives = lives
+        self._ledger = ledger
+
+    def _page(self, call: Call[Any]) -> Page:
+        return self._lives.page(call.generation)
+
+    async def snapshot(self, call: Call[BrowserSnapshotInput]) -> Reply:
+        """What the page offers."""
+        with reading():
+            return await snapshot_reply(self._page(call), call.input)
+
+    async def wait(self, call: Call[BrowserWaitInput]) -> Reply:
+        """Wait for a condition; absence is only said with a snapshot that proves it."""
+        given, page = call.input, self._page(call)
+        with reading():
+            waited = await waits.wait(page, condition_of(given.condition), timeout_s=given.timeout_ms / 1000)
+        if waited.outcome == "no_observation" or waited.snapshot is None:
+            raise Refusal(ErrorCode.DEADLINE_EXCEEDED, "no_observation")
+        matched = waited.outcome == "matched"
+        seen = views.snapshot_data(waited.snapshot, given, outline=given.form == "outline", most=500, most_bytes=49_152)
+        return Reply(
+            data=BrowserWait(matched=matched, elapsed_ms=round(waited.elapsed_ms), snapshot=seen),
+            text=f"{waited.outcome} after {waited.elapsed_ms:.0f} ms\n{views.snapshot_text(waited.snapshot)}",
+        )
+
+    async def screenshot(self, call: Call[BrowserScreenshotInput]) -> Reply:
+        """A picture of viewport, element or document: stored as an artifact, bounded beside the reply."""
+        given, page = call.input, self._page(call)
+        with reading():
+            taken = await capture(
+                page,
+                full_page=given.area == "full_page",
+                ref=given.element_ref,
+                snapshot_id=given.snapshot_id,
+                most_width=given.max_width,
+                most_bytes=min(given.max_bytes, 300_000),
+            )
+        stored = await self._ledger.artifacts.put_image(call, *kept_picture(call, page, taken))
+        return Reply(
+            data=found(stored),
+            text=views.capture_text(taken) + f"\nartifactId {stored.id}",
+            pictures=(Picture("image/png", taken.png),),
+        )
+
+    async def logs(self, call: Call[BrowserLogsInput]) -> Reply:
+        """A page of one log."""
+        given, page = call.input, self._page(call)
+        with reading():
+            read = page.logs.read(given.log_kind, cursor=given.cursor, limit=given.limit)
+        lines = [f"{entry.sequence} {entry.level or entry.kind}: {entry.message}" for entry in read.entries]
+        return Reply(data=views.logs_data(read, given, page.origin), text="\n".join(lines) or "no messages")

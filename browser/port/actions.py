@@ -1,0 +1,102 @@
+"""Acts on pages: open, navigate, and the four actions."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from browser.errors import BrowserError
+from browser.navigate import navigate
+from browser.page import Page
+from browser.port import acts, views
+from browser.port.faults import acting
+from browser.port.lives import Lives
+from lomi.contract.browser import (
+    BrowserNavigateInput,
+    BrowserNavigation,
+    BrowserOpened,
+    BrowserOpenInput,
+    PageAction,
+)
+from lomi.contract.model import Observation
+from lomi.core.port import Call, Ledger, Outcome, Permit
+
+
+class BrowserActs:
+    """Handlers that act through a permit."""
+
+    def __init__(self, lives: Lives, ledger: Ledger) -> None:
+        self._lives = lives
+        self._ledger = ledger
+
+    def _page(self, call: Call[Any]) -> Page:
+        return self._lives.page(call.generation)
+
+    async def open(self, call: Call[BrowserOpenInput], permit: Permit) -> Outcome:
+        """A page in a panel of its own, leased to its opener; one that does not load is open all the same."""
+        given = call.input
+        assert call.workspace is not None
+        async with permit.effect():
+            panel = await self._ledger.open_panel(call.workspace.id, "browser", given.url[:256], None)
+            assert panel.resource is not None
+            try:
+                with acting():
+                    generation, page = await self._lives.open(panel.resource, call.grant)
+            except BaseException:
+                await self._ledger.close_panel(panel.id)
+                raise
+            self._ledger.grant_lease(generation, call.session_id)
+            seen, loaded = await _first_document(page, given.url)
+        opened = BrowserOpened(
+            workspace_id=given.workspace_id,
+            panel_id=panel.id,
+            browser_generation=generation,
+            profile_id=f"{generation}-context",
+            navigation_id=page.navigation_id,
+            lease_id=None,
+            ready=loaded,
+            engine="chromium",
+            network_isolation="egress_proxy",
+        )
+        return Outcome(result=opened, observe=_already(seen))
+
+    async def navigate(self, call: Call[BrowserNavigateInput], permit: Permit) -> Outcome:
+        """Go to an address of the grant."""
+        given, page = call.input, self._page(call)
+        with acting():
+            went = await navigate(page, given.url, wait_until=given.wait_until, effect=permit.effect())
+        result = BrowserNavigation(
+            workspace_id=given.workspace_id,
+            panel_id=given.panel_id,
+            browser_generation=page.generation,
+            navigation_id=went.navigation_id,
+            url=went.url,
+            committed=went.committed,
+            loaded=went.loaded,
+        )
+        return Outcome(result=result, observe=_already(views.observation(went.observation)))
+
+    async def act(self, call: Call[PageAction], permit: Permit) -> Outcome:
+        """Click, fill, key or scroll: once, as trusted input."""
+        page = self._page(call)
+        with acting():
+            acted = await acts.act(page, call.input, permit.effect())
+        return Outcome(
+            result=acts.interaction(page, call.input, acted), observe=_already(views.observation(acted.observation))
+        )
+
+
+def _already(seen: Observation) -> Callable[[], Awaitable[Observation]]:
+    async def observe() -> Observation:
+        return seen
+
+    return observe
+
+
+async def _first_document(page: Page, url: str) -> tuple[Observation, bool]:
+    """Load the first document; a failure is seen, not an error: the page is open and can be navigated."""
+    if url == "about:blank":
+        return Observation(settled=True), True
+    try:
+        went = await navigate(page, url)
+    except BrowserError as error:
+        return Observation(settled=True, lines=(f"the page did not load: {error.reason}",)), False
+    return views.observation(went.observation), went.committed
