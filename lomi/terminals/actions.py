@@ -21,7 +21,7 @@ from lomi.core.refusal import Refusal
 from lomi.terminals.folder import folder_in_project
 from lomi.terminals.lives import Lives
 from lomi.terminals.reads import observation_of
-from lomi.terminals.terminal import Command, Terminal
+from lomi.terminals.terminal import Command, PromptLostError, Terminal
 
 _KEYS = {"enter": b"\r", "tab": b"\t", "escape": b"\x1b", "backspace": b"\x7f", "ctrl_c": b"\x03", "ctrl_d": b"\x04"}
 
@@ -61,7 +61,10 @@ class TerminalActs:
     async def run(self, call: Call[TerminalRunInput], permit: Permit) -> Outcome:
         """Type the command, let later work on this terminal start, and wait for the shell to say how it ended."""
         given, terminal = call.input, self._terminal(call)
-        command = await terminal.run(permit.operation_id, given.command, permit.effect())
+        try:
+            command = await terminal.run(permit.operation_id, given.command, permit.effect())
+        except PromptLostError as lost:
+            raise Refusal(ErrorCode.PROMPT_STATE_UNKNOWN, "prompt_unknown") from lost
         permit.yield_turn()
         async with asyncio.TaskGroup() as group:
             ended = group.create_task(command.ended.wait())

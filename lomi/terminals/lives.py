@@ -45,7 +45,7 @@ class Lives:
             raise Refusal(ErrorCode.TARGET_BUSY, "prompt_editing")
         if prompt == "running":
             raise Refusal(ErrorCode.TARGET_BUSY, "prompt_busy")
-        if prompt != "ready":
+        if prompt != "ready" and not self.terminal(call).prompt_coming:
             raise Refusal(ErrorCode.PROMPT_STATE_UNKNOWN, "prompt_unknown")
 
     def state(self, resource: ResourceKey) -> RuntimeState:

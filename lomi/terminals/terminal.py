@@ -11,6 +11,8 @@ from lomi.terminals.process import PtyProcess
 from lomi.terminals.stream import Mark, Stream
 
 COMMANDS = 64
+PROMPT_S = 5.0
+"""How long a prompt that is being drawn may take."""
 START_S = 30.0
 """How long the shell may take to show that a command has begun."""
 
@@ -28,12 +30,17 @@ class Command:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+class PromptLostError(Exception):
+    """Raised when a prompt that was expected did not come."""
+
+
 class Terminal:
     """A PTY with our bash. Prompt state is what the marks proved, `unknown` where they prove nothing."""
 
     def __init__(self, nonce: str, rc_file: Path) -> None:
         self.stream = Stream(nonce, self._marked)
         self.prompt: Prompt = "unknown"
+        self.prompt_coming = False
         self.process: PtyProcess | None = None
         self.ready = asyncio.Event()
         self.gone = asyncio.Event()
@@ -65,9 +72,11 @@ class Terminal:
                 # The start-up file holds the nonce; after the first prompt nobody needs it.
                 self._rc_file.unlink(missing_ok=True)
                 self.prompt = "ready"
+                self.prompt_coming = False
                 self.ready.set()
             case "C":
                 self.prompt = "running"
+                self.ready.clear()
                 if self._current is not None and self._current.started_at is None:
                     self._current.started_at = mark.position
                     self._current.began.set()
@@ -76,6 +85,7 @@ class Terminal:
                     self._end_current(mark.exit_code, mark.position)
             case "A":
                 self.prompt = "unknown"
+                self.prompt_coming = True
 
     def _end_current(self, exit_code: int | None, position: int) -> None:
         command = self._current
@@ -88,14 +98,25 @@ class Terminal:
     async def run(self, operation_id: str, text: str, effect: AbstractAsyncContextManager[None]) -> Command:
         """Type one line at a ready prompt; returns when it has begun, or when the shell ended first.
 
+        A prompt that the shell has begun to draw is waited for: the command before has only just ended.
+
         Raises:
+            PromptLostError: no prompt came; nothing was typed.
             TimeoutError: the shell did not say within 30 s that it began.
         """
         assert self.process is not None
+        try:
+            async with asyncio.timeout(PROMPT_S):
+                await self.ready.wait()
+        except TimeoutError as late:
+            raise PromptLostError from late
+        if self.prompt != "ready":
+            raise PromptLostError
         command = Command(operation_id=operation_id, submitted_at=self.stream.text.end)
         async with effect:
             self._current = command
             self.prompt = "editing"
+            self.ready.clear()
             self.commands[operation_id] = command
             while len(self.commands) > COMMANDS:
                 self.commands.popitem(last=False)
@@ -112,5 +133,6 @@ class Terminal:
     async def type(self, content: bytes) -> None:
         """Type as a person would; the prompt is unknown from then on until its next complete cycle."""
         assert self.process is not None
-        self.prompt = "unknown"
+        self.prompt, self.prompt_coming = "unknown", False
+        self.ready.clear()
         await self.process.write(content)
