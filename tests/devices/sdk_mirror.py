@@ -65,7 +65,8 @@ class Mirror:
         channels = "".join(f'<channel id="channel-{number}">c{number}</channel>' for number in range(4))
         self.files["/repository2-3.xml"] = (
             f'<?xml version="1.0"?><sdk:sdk-repository {NAMESPACE}>'
-            f'<license id="sim-license" type="text">{LICENCE}</license>{channels}{"".join(packages)}</sdk:sdk-repository>'
+            f'<license id="sim-license" type="text">{LICENCE}</license>{channels}{"".join(packages)}'
+            "</sdk:sdk-repository>"
         ).encode()
         self.files["/addons_list-5.xml"] = (
             b'<list xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">'

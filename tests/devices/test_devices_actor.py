@@ -17,6 +17,7 @@ from devices import processes
 from devices.actor.ports import PortPairs
 from devices.actor.stopping import end_orphan
 from devices.faults import BootFailed, DeviceFault, EmulatorExited, LaunchRefused, NotRunning, StopUnconfirmed
+from devices.phone import Phone
 from devices.processes import ProcessName
 from devices.spec import Identity, Needs, StopRule
 from devices.world import World
@@ -93,7 +94,7 @@ async def test_an_early_exit_is_an_answer(tmp_path: Path, faults: str, reason: s
 
 
 async def test_a_locked_avd_with_a_dead_owner_is_told_at_once(tmp_path: Path) -> None:
-    """The emulator's "multiple emulators" exit is no start under way: failed within a second, named stale (pains 17)."""
+    """The emulator's "multiple emulators" exit is no start under way: failed at once, named stale (pains 17)."""
     words = "emulator: ERROR: Running multiple emulators with the same AVD is an experimental feature."
     command = (sys.executable, "-c", f"import sys; sys.stderr.write({words!r}); sys.exit(1)")
     async with a_fleet(tmp_path) as fleet:
@@ -321,15 +322,11 @@ async def test_launches_do_not_overlap_in_their_critical_part(tmp_path: Path) ->
 
     stored = Stored()
 
-    async with a_fleet(
-        tmp_path, stored, world=replace(world, spawn=spawn), changed=lambda phone: booted(phone)
-    ) as fleet:
+    def booted(phone: Phone) -> None:
+        nonlocal inside
+        inside -= phone.phase == "booting"
 
-        def booted(phone: object) -> None:
-            nonlocal inside
-            if phone.phase == "booting":  # type: ignore[attr-defined]
-                inside -= 1
-
+    async with a_fleet(tmp_path, stored, world=replace(world, spawn=spawn), changed=booted) as fleet:
         phones = [fleet.phone(spec_for(tmp_path, f"d{number}")) for number in range(4)]
         async with asyncio.TaskGroup() as group:
             for phone in phones:

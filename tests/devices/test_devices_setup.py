@@ -149,7 +149,7 @@ async def test_update_roll_back_and_remove(tmp_path: Path) -> None:
 async def test_a_crash_in_the_middle_of_a_swap_is_recovered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """Stopped after the journal, after the old folder left, after the new one came: recovery ends with a whole package."""
+    """Stopped after the journal, after the old folder left, after the new one came: a whole package is recovered."""
 
     class CrashError(BaseException):
         pass
@@ -224,6 +224,7 @@ async def test_plans_expire_and_are_few(tmp_path: Path) -> None:
         b"<x>" + b"y" * (9 << 20),
         b"<x><remotePackage",
     ],
+    ids=["entities", "junk", "flood", "half"],
 )
 def test_hostile_catalogues_are_refused(document: bytes) -> None:
     """Entities, junk, floods and half documents are refused by name."""
@@ -291,7 +292,7 @@ case "$*" in
 *"sdk install"*|*--install*)
   [ -n "$LIE" ] && exit 0
   mkdir -p "{sdk}/emulator"
-  printf '<r><localPackage path="emulator"><revision><major>3</major></revision><display-name>E</display-name></localPackage></r>' > "{sdk}/emulator/package.xml"
+  cp "$0.xml" "{sdk}/emulator/package.xml"
   echo "telemetry failed" >&2
   exit 1;;
 *"create avd"*)
@@ -315,6 +316,10 @@ async def test_googles_tools_are_judged_by_files(tmp_path: Path, front_end: str)
     for name in (front_end, "avdmanager"):
         (folder / name).write_text(STAND_IN.format(sdk=sdk))
         (folder / name).chmod(0o755)
+    (folder / f"{front_end}.xml").write_text(
+        '<r><localPackage path="emulator"><revision><major>3</major></revision>'
+        "<display-name>E</display-name></localPackage></r>"
+    )
     ends = tools.front_ends(sdk)
     environment = {"PATH": "/usr/bin:/bin"}
     lie = await fault_of(
