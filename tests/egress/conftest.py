@@ -40,6 +40,7 @@ class Server:
     port: int = 0
     answers: dict[str, Answer] = field(default_factory=dict)
     fallback: Answer = field(default_factory=plain)
+    reads_chunks: bool = False
     connections: int = 0
     open: int = 0
     seen: list[Seen] = field(default_factory=list)
@@ -69,6 +70,17 @@ class Server:
         async with self.changed:
             self.changed.notify_all()
 
+    async def _body(self, reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
+        if self.reads_chunks and headers.get("transfer-encoding", "").lower() == "chunked":
+            body = b""
+            while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
+                body += await reader.readexactly(size)
+                await reader.readexactly(2)
+            while await reader.readuntil(b"\r\n") != b"\r\n":
+                pass
+            return body
+        return await reader.readexactly(int(headers.get("content-length", "0")))
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection until it ends."""
         self.connections += 1
@@ -80,7 +92,7 @@ class Server:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 line, *lines = head.split("\r\n")[:-2]
                 headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in lines)}
-                body = await reader.readexactly(int(headers.get("content-length", "0")))
+                body = await self._body(reader, headers)
                 seen = Seen(number, line, headers, body)
                 self.seen.append(seen)
                 await self._note()
@@ -166,6 +178,12 @@ class Raw:
         return True
 
 
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+
+
 class Lab:
     """Starts servers, proxies and raw connections that all end with the test."""
 
@@ -185,7 +203,7 @@ class Lab:
     async def raw(self, proxy: EgressProxy) -> Raw:
         """Open a connection to a proxy."""
         reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
-        self._stack.callback(writer.close)
+        self._stack.push_async_callback(_closed, writer)
         secret = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
         return Raw(reader, writer, f"Proxy-Authorization: Basic {secret}\r\n")
 

@@ -43,7 +43,7 @@ class Datagrams(asyncio.DatagramProtocol):
         self.got: list[bytes] = []
         self.arrived = asyncio.Event()
 
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:  # noqa: ARG002  asyncio's signature
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         self.got.append(data)
         self.arrived.set()
 
@@ -254,8 +254,8 @@ async def test_websockets_inside_the_grant_work_and_end_with_it(scene: Scene) ->
     """A granted ws:// connection opens and carries a message; ending the proxy closes it at once."""
 
     async def upgrade(seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        import base64  # noqa: PLC0415
-        import hashlib  # noqa: PLC0415
+        import base64
+        import hashlib
 
         key = seen.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()

@@ -214,7 +214,7 @@ async def test_a_grant_replaced_during_a_dial_is_the_one_that_counts(lab: Lab) -
     async def slowly(_host: str, _port: int) -> object:
         asked.set()
         await release.wait()
-        from ipaddress import IPv4Address  # noqa: PLC0415
+        from ipaddress import IPv4Address
 
         return [IPv4Address("127.0.0.1")]
 
