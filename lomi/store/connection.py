@@ -57,9 +57,10 @@ def reading(path: Path) -> Connection:
     return Connection(lambda: connect_reading(path), iter_chunk_size=64)
 
 
-def connect_reading(path: Path) -> sqlite3.Connection:
-    """Open `path` for reading on this thread."""
-    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
+def connect_reading(path: Path, *, untouched: bool = False) -> sqlite3.Connection:
+    """Open `path` for reading on this thread; `untouched` makes no file beside it, and reads no log."""
+    mode = "mode=ro&immutable=1" if untouched else "mode=ro"
+    connection = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, isolation_level=None)
     for setting in (f"busy_timeout={_BUSY_MS}", "trusted_schema=OFF", "cell_size_check=ON", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {setting}").fetchall()
     return connection

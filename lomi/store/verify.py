@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from lomi.store.connection import connect_reading
@@ -27,9 +28,11 @@ def verify(path: Path, *, application: int, version: int, wal_bytes: int, seen: 
     Raises:
         StoreRefused: see its reasons.
     """
+    log = path.with_name(path.name + "-wal")
     empty = _length(path) == 0
-    for suffix in ("-wal", "-shm", "-journal"):
+    for suffix in ("-shm", "-journal"):
         _length(path.with_name(path.name + suffix))
+    logged = _length(log) > 0
     if seen is None:
         if not empty:
             raise StoreRefused("witness_missing", path, KEEP_HINT)
@@ -39,8 +42,10 @@ def verify(path: Path, *, application: int, version: int, wal_bytes: int, seen: 
         return False
     if empty:
         raise StoreRefused("rolled_back", path, KEEP_HINT)
-    _verify_log(path.with_name(path.name + "-wal"), wal_bytes)
-    _verify_content(path, application, version, seen)
+    if logged:
+        _verify_log(log, wal_bytes)
+    with _judged(path), contextlib.closing(connect_reading(path, untouched=not logged)) as connection:
+        _verify_content(connection, path, application=application, version=version, seen=seen)
     return True
 
 
@@ -57,10 +62,7 @@ def _length(path: Path) -> int:
 
 
 def _verify_log(path: Path, wal_bytes: int) -> None:
-    try:
-        descriptor = open_private(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return
+    descriptor = open_private(path, os.O_RDONLY)
     try:
         if os.fstat(descriptor).st_size > wal_bytes:
             raise StoreRefused("wal_too_large", path, KEEP_HINT)
@@ -70,21 +72,27 @@ def _verify_log(path: Path, wal_bytes: int) -> None:
         os.close(descriptor)
 
 
-def _verify_content(path: Path, application: int, version: int, seen: Seen) -> None:
+@contextlib.contextmanager
+def _judged(path: Path) -> Iterator[None]:
+    """What SQLite can't make sense of is damaged."""
     try:
-        with contextlib.closing(connect_reading(path)) as connection:
-            ((found_application,),) = connection.execute("PRAGMA application_id")
-            ((found_version,),) = connection.execute("PRAGMA user_version")
-            if found_version > version:
-                hint = "A newer Lomi wrote it; use that version."
-                raise StoreRefused("newer", path, hint)
-            if found_application != application:
-                raise StoreRefused("foreign", path, KEEP_HINT)
-            ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
-            if verdict != "ok":
-                raise StoreRefused("damaged", path, KEEP_HINT)
-            ((sequence, namespace),) = connection.execute("SELECT sequence, namespace FROM ledger")
+        yield
     except (sqlite3.Error, ValueError) as error:
         raise StoreRefused("damaged", path, KEEP_HINT) from error
+
+
+def _verify_content(connection: sqlite3.Connection, path: Path, *, application: int, version: int, seen: Seen) -> None:
+    ((found_application,),) = connection.execute("PRAGMA application_id")
+    ((found_version,),) = connection.execute("PRAGMA user_version")
+    if found_version > version:
+        raise StoreRefused("newer", path, "A newer Lomi wrote it; use that version.")
+    if found_version == 0:
+        raise StoreRefused("rolled_back", path, KEEP_HINT)
+    if found_application != application:
+        raise StoreRefused("foreign", path, KEEP_HINT)
+    ((verdict,),) = connection.execute("PRAGMA quick_check(1)")
+    if verdict != "ok":
+        raise StoreRefused("damaged", path, KEEP_HINT)
+    ((sequence, namespace),) = connection.execute("SELECT sequence, namespace FROM ledger")
     if namespace != seen.namespace or sequence < seen.sequence:
         raise StoreRefused("rolled_back", path, KEEP_HINT)

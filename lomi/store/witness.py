@@ -31,21 +31,28 @@ class Witness:
     """An open witness file; its methods block for microseconds."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the witness.
+        """Open the witness if there is one; `settle` makes it.
 
         Raises:
             StoreRefused: it is not private, or holds something else.
         """
         self._path = path
-        self._descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
-        content = os.pread(self._descriptor, _LENGTH + 1, 0)
-        self.seen = None if not content else self._decode(content)
+        self.seen: Seen | None = None
+        try:
+            self._descriptor = open_private(path, os.O_RDWR)
+        except FileNotFoundError:
+            self._descriptor = -1
+            return
+        if content := os.pread(self._descriptor, _LENGTH + 1, 0):
+            self.seen = self._decode(content)
 
     def settle(self, sequence: int, namespace: bytes) -> None:
         """Remember durably: commit 0 before a database is made, and where it stands at each opening.
 
         Later notes overwrite in place and need no room.
         """
+        if self._descriptor < 0:
+            self._descriptor = open_private(self._path)
         self.note(sequence, namespace)
         os.fsync(self._descriptor)
 
@@ -56,6 +63,8 @@ class Witness:
 
     def close(self) -> None:
         """Make the last record durable and close the file."""
+        if self._descriptor < 0:
+            return
         try:
             os.fsync(self._descriptor)
         finally:

@@ -193,6 +193,6 @@ def _translate(error: sqlite3.IntegrityError) -> Exception:
     mark, _, rule = str(error).partition(":")
     if mark == "lomi":
         return ReceiptExists() if rule == "tombstone" else RuleBroken(rule)
-    if error.sqlite_errorcode in _UNIQUE:
+    if error.sqlite_errorcode in _UNIQUE and "receipts." in str(error):
         return ReceiptExists()
     return RuleBroken("constraint")

@@ -1,8 +1,8 @@
 """A process that works on a store until it is killed, and says on stdout what was acknowledged.
 
-Run: store_child.py ROLE HOME. Roles: `write` reserves and settles receipts, `image` stores pictures, `hold` owns the home
-until its stdin ends, `fork` does the same but forks a child first that keeps the store's descriptors. The failpoint comes
-from the environment.
+Run: store_child.py ROLE HOME. Roles: `write` reserves and settles receipts, `image` stores pictures, `hold` owns the
+home until its stdin ends, `fork` does so but first forks a child that keeps the store's descriptors. The failpoint
+comes from the environment.
 """
 
 import asyncio
@@ -23,7 +23,6 @@ from lomi.core.ids import ProjectId, SessionId, WorkspaceId
 from lomi.core.port import Call, Workspace
 from lomi.store import NewReceipt, Store
 
-EPOCH = "e" * 40
 SOURCE = AndroidSource(workspace_id="w1", panel_id="p1", device_id="d1", generation="g1")
 GRANT = Grant(scopes=frozenset({"android.capture"}), workspaces=frozenset({"*"}), devices=frozenset({"*"}))
 
@@ -59,7 +58,7 @@ def png(seed: int = 0, extra: int = 0) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + header + text + pixels + chunk(b"IEND", b"")
 
 
-def receipt(number: int) -> NewReceipt:
+def receipt(number: int, epoch: str) -> NewReceipt:
     """A receipt with a key of its own."""
     return NewReceipt(
         operation_id=f"{number:040x}",
@@ -69,7 +68,7 @@ def receipt(number: int) -> NewReceipt:
         fingerprint=number.to_bytes(32, "big"),
         state=OperationState.RUNNING,
         project_id="p1",
-        retry_epoch=EPOCH,
+        retry_epoch=epoch,
         request_key=f"key-{number}",
         workspace_id="w1",
     )
@@ -90,11 +89,12 @@ def say(word: str, what: object) -> None:
 
 async def write(store: Store) -> None:
     """Reserve and settle for ever: one settled alone, then a few at once."""
-    await store.put_epoch(EPOCH, "s1", int(time.time()) + 86_400)
     number = int(os.environ.get("FIRST", "1"))
+    epoch = f"{number:040d}"
+    await store.put_epoch(epoch, "s1", int(time.time()) + 86_400)
 
     async def one(mine: int) -> None:
-        await store.reserve(receipt(mine))
+        await store.reserve(receipt(mine, epoch))
         say("reserved", mine)
         await store.settle(f"{mine:040x}", OperationState.SUCCEEDED, EffectState.COMPLETE, b"{}")
         say("settled", mine)
