@@ -14,11 +14,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WIRE = ROOT / "tests" / "wire"
 ECHO = [sys.executable, str(Path(__file__).with_name("sdk_echo.py"))]
+POLICY = """version = 1
+[[client]]
+label = "lomi-mcp"
+any_same_user = true
+scopes = ["workspace.read"]
+workspaces = ["*"]
+"""
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -100,26 +109,30 @@ def line(label: str, values: list[float], unit: str = "ms") -> float:
     return median
 
 
-def calls(helper: list[str], count: int) -> None:
+def calls(helper: list[str], tool: str, count: int) -> None:
     """Interleaved calls of a small tool on both."""
     for modern in (False, True):
-        ours = Peer(*helper, modern=modern)
-        sdk = Peer(*ECHO, modern=modern)
-        for peer in (ours, sdk):
+        ours, sdk = Peer(*helper, modern=modern), Peer(*ECHO, modern=modern)
+        for peer, name in ((ours, tool), (sdk, "echo")):
             peer.open()
             for _ in range(100):
-                peer.call("echo")
-        through, echo, large = [], [], []
+                peer.call(name)
+        through, echo = [], []
         for _ in range(count):
-            through.append(ours.call("echo"))
+            through.append(ours.call(tool))
             echo.append(sdk.call("echo"))
-        large = [ours.call("picture") for _ in range(50)]
-        era = "2026-07-28" if modern else "2025-11-25"
-        print(f"calls, {era} ({count} each, alternating)")
-        ratio = line("helper -> broker session", through) / line("SDK echo server (its stdio_server)", echo)
-        line("1 MiB picture through helper and broker", large)
+        print(f"calls, {'2026-07-28' if modern else '2025-11-25'} ({count} each, alternating)")
+        ratio = line(f"{tool} through the helper", through) / line("SDK echo server (its stdio_server)", echo)
         print(f"  ratio {ratio:.2f} (target <= 2); helper RSS {ours.rss():.0f} MiB, SDK server {sdk.rss():.0f} MiB")
         print(f"  exit after end of input: helper {ours.close():.0f} ms, SDK server {sdk.close():.0f} ms")
+
+
+def pictures(helper: list[str]) -> None:
+    """What a large picture costs."""
+    peer = Peer(*helper)
+    peer.open()
+    line("1 MiB picture through helper and broker", [peer.call("picture") for _ in range(50)])
+    peer.close()
 
 
 def starts(helper: list[str], count: int, other: list[str] | None) -> None:
@@ -154,13 +167,44 @@ def main() -> None:
     other = None
     if options.playwright_mcp:
         other = [options.node, options.playwright_mcp, "--headless", "--isolated"]
+    with real_broker():
+        helper = [sys.executable, "-m", "lomi.mcp.helper"]
+        starts(helper, options.starts, other)
+        print("a real broker:")
+        calls(helper, "lomi_status", options.calls)
+    with stand_in_broker() as helper:
+        print("a broker that only echoes:")
+        calls(helper, "echo", options.calls)
+        pictures(helper)
+
+
+@contextmanager
+def real_broker() -> Iterator[None]:
+    """A headless broker, whose home this process's environment names meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="lomi-bench-") as place:
+        project, policy = Path(place) / "project", Path(place) / "policy.toml"
+        project.mkdir()
+        policy.write_text(POLICY)
+        policy.chmod(0o600)
+        os.environ["LOMI_HOME"] = str(Path(place) / "home")
+        command = [Path(sys.executable).with_name("lomi"), "up", "--headless", "--json"]
+        command += ["--policy", policy, "--project", project]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as broker:
+            try:
+                broker.stdout.readline()
+                yield
+            finally:
+                broker.terminate()
+
+
+@contextmanager
+def stand_in_broker() -> Iterator[list[str]]:
+    """The tests' stand-in: link and MCP session are the product's, behind them nothing. Yields the helper's command."""
     with tempfile.TemporaryDirectory(prefix="lomi-bench-") as home:
         command = [sys.executable, str(WIRE / "mcp_broker_process.py"), home, "bench"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
             file, key = json.loads(broker.stdout.readline())
-            helper = [sys.executable, "-m", "lomi.mcp.helper", "--discovery-file", file, "--discovery-key", key]
-            starts(helper, options.starts, other)
-            calls(helper, options.calls)
+            yield [sys.executable, "-m", "lomi.mcp.helper", "--discovery-file", file, "--discovery-key", key]
             broker.stdin.close()
 
 
