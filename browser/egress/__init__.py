@@ -1,8 +1,8 @@
 """The egress proxy every browser context is forced through: it admits granted hosts and ports, and nothing else.
 
-One `EgressProxy` a context listens on 127.0.0.1 and wants the context's own credential. It resolves names itself, judges
-every address, connects to one that it judged, and sees each request of the context: documents, frames, redirects, meta
-refresh, popups, forms, sub-resources, workers, beacons, prefetches and WebSockets alike.
+One `EgressProxy` a context listens on 127.0.0.1 and wants the context's own credential. It resolves names itself,
+judges every address, connects to one that it judged, and sees each request of the context: documents, frames,
+redirects, meta refresh, popups, forms, sub-resources, workers, beacons, prefetches and WebSockets alike.
 
 How the engine learns of a refusal (header `Lomi-Egress`, value = the reason; no server can forge it):
 
@@ -14,9 +14,9 @@ How the engine learns of a refusal (header `Lomi-Egress`, value = the reason; no
 
 What is not covered, and who has to hold it:
 
-- Documents from `resources` over https: a tunnel does not show what it carries. The library must hold documents on every
-  target by CDP (`Fetch.enable` for `Document`). Over plain http they are held here, by the headers that come with each
-  navigation, and an answer from such a place is marked so that the engine's cache cannot turn it into one.
+- Documents from `resources` over https: a tunnel does not show what it carries. The library must hold documents on
+  every target by CDP (`Fetch.enable` for `Document`). Over plain http they are held here, by the headers that come with
+  each navigation, and an answer from such a place is marked so that the engine's cache cannot turn it into one.
 - A grant that shrinks: open connections outside it are cut, but what the engine has loaded or cached stays with it, and
   going back may show it without a request. End the context instead.
 - `file:`, `data:`, `blob:`, `about:` and `javascript:` addresses, and signed exchanges, which make no request for the

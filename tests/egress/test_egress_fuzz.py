@@ -106,10 +106,10 @@ def test_a_request_inside_a_body_stays_a_body() -> None:
 
 ANSWERS = [
     b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 200 OK\r\n", b"HTTP/1.1 204 No\r\n", b"HTTP/1.1 304 Not\r\n",
-    b"HTTP/1.1 100 Go\r\n", b"HTTP/1.1 101 Up\r\n", b"HTTP/1.1 407 No\r\n", b"Content-Length: 5\r\n",
-    b"Content-Length: 0\r\n", b"Content-Length: 6\r\n", b"Content-Length: -5\r\n", b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip\r\n",
-    b"Connection: close\r\n", b"X: a\nY: b\r\n", b" folded\r\n", b"Lomi-Egress: own_port\r\n", b"\r\n", b"\n",
-    b"hello", b"0\r\n\r\n", b"5\r\nhello\r\n",
+    b"HTTP/1.1 100 Go\r\n", b"HTTP/1.1 101 Up\r\n", b"HTTP/1.1 407 No\r\n", b"Content-Length: 0\r\n",
+    b"Content-Length: 5\r\n", b"Content-Length: 6\r\n", b"Content-Length: -5\r\n", b"Transfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: gzip\r\n", b"Connection: close\r\n", b"X: a\nY: b\r\n", b" folded\r\n",
+    b"Lomi-Egress: own_port\r\n", b"\r\n", b"\n", b"hello", b"0\r\n\r\n", b"5\r\nhello\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", b"\x00", b"\xff\xfe",
 ]  # fmt: skip
 
