@@ -1,7 +1,9 @@
 """Trusted input on exactly one node: checked before, guarded while, observed after."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from functools import partial
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -19,6 +21,7 @@ Button = Literal["left", "middle", "right"]
 Modifier = Literal["Alt", "Control", "Meta", "Shift"]
 
 DISPATCH_S = 4.0
+_AIMS = 3
 _MODIFIER_BITS = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
 _BUTTON_BITS = {"left": 1, "right": 2, "middle": 4}
 
@@ -243,6 +246,27 @@ async def _delivered(page: Page, target: Aim, ref: str) -> bool | None:
     return bool(verdict.seen)
 
 
+async def _strike(
+    page: Page, ref: str, target: Aim, again: Callable[[], Awaitable[Aim]], button: Button, count: int, modifiers: int
+) -> bool | None:
+    """Press at the target. A press that our guard swallowed whole reached nothing: it is aimed anew.
+
+    Raises InterceptedError or what `again` raises when the target can't be hit; either proves that nothing happened.
+    """
+    left = _AIMS
+    while True:
+        left -= 1
+        attempt = await page.unless_blocked(_press_mouse(page, target, button, count, modifiers), DISPATCH_S)
+        if attempt.done:
+            attempt.result()
+        try:
+            return await _delivered(page, target, ref)
+        except InterceptedError:
+            if not left:
+                raise
+        target = await again()
+
+
 def _bits(modifiers: tuple[Modifier, ...]) -> int:
     return sum(_MODIFIER_BITS[modifier] for modifier in set(modifiers))
 
@@ -263,18 +287,17 @@ async def click(
 
     Raises:
         StaleRefError, StaleSnapshotError, RefusedError, BlockedError, PageEndedError: before any effect.
-        InterceptedError: something moved over the target in the last instant; no click reached the page.
+        InterceptedError, RefusedError, StaleRefError: inside the effect, and proven to be without one: the target moved
+            or was covered in the last instant, our guard swallowed the press, and it could not be aimed anew.
         UnresponsiveError: inside the effect; the outcome is unknown.
     """
     async with page.turn:
         page.require_free()
+        again = partial(aim, page, ref, None, "click", position=position, arm="pointer")
         target = await aim(page, ref, snapshot_id, "click", position=position, arm="pointer")
         async with effect or nullcontext():
             start = start_of(page, target)
-            attempt = await page.unless_blocked(_press_mouse(page, target, button, count, _bits(modifiers)), DISPATCH_S)
-            if attempt.done:
-                attempt.result()
-            delivered = await _delivered(page, target, ref)
+            delivered = await _strike(page, ref, target, again, button, count, _bits(modifiers))
         observation = await observe(page, start, settle_s)
     return Acted(ref, page.navigation_id, observation, delivered=delivered)
 
@@ -347,10 +370,8 @@ async def check(
         async with effect or nullcontext():
             start = start_of(page, target)
             if target.prepared.checked is not on:
-                attempt = await page.unless_blocked(_press_mouse(page, target, "left", 1, 0), DISPATCH_S)
-                if attempt.done:
-                    attempt.result()
-                delivered = await _delivered(page, target, ref)
+                again = partial(aim, page, ref, None, "click", arm="pointer")
+                delivered = await _strike(page, ref, target, again, "left", 1, 0)
         observation = await observe(page, start, settle_s)
         state = _State()
         if not page.activity.interrupted():

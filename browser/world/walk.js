@@ -253,12 +253,17 @@ const NAME_ATTRIBUTES = ['aria-label', 'aria-labelledby', 'title', 'alt', 'place
 
 // Whether an element's name could hold a text: cheap, and never wrongly no.
 function mayBeNamed(element, wanted) {
-  if (element.id && element.id.toLowerCase() === wanted) return true;
-  if (/^(INPUT|SELECT|TEXTAREA|IMG|AREA)$/.test(element.tagName) || NAME_ATTRIBUTES.some((name) => element.hasAttribute(name))) return true;
-  if (element.querySelector('img, svg, slot, [aria-label]') || rootOf(element)) return true;
+  if (element.hasAttributes()) {
+    if (element.id && element.id.toLowerCase() === wanted) return true;
+    if (NAME_ATTRIBUTES.some((name) => element.hasAttribute(name))) return true;
+  }
+  if (NAMED_ELSEWHERE.has(element.tagName) || rootOf(element)) return true;
+  if (element.firstElementChild && element.querySelector('img, svg, slot, [aria-label]')) return true;
   const content = element.textContent;
-  return content.length < 20000 && flat(content).includes(wanted);
+  return content.length < 20000 && (content.toLowerCase().includes(wanted) || (/\s\s/.test(content) && flat(content).includes(wanted)));
 }
+
+const NAMED_ELSEWHERE = new Set('INPUT SELECT TEXTAREA IMG AREA'.split(' '));
 
 // Find by text or role over the whole document.
 function find(options) {
@@ -266,7 +271,7 @@ function find(options) {
   nextRef = Math.max(nextRef, options.base || 1);
   const wanted = flat(options.text || '');
   const role = options.role ? options.role.toLowerCase() : '';
-  const walk = gather(options.budgetMs || 1500, (element, its) =>
+  const walk = gather(options.budgetMs || 3000, (element, its) =>
     (!role || its === role || ALIASES[role] === its) && (!wanted || mayBeNamed(element, wanted)));
   lastHosts = walk.hosts;
   for (const host of walk.hosts) checkedHosts.add(host);

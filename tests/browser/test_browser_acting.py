@@ -5,7 +5,7 @@ from browser_site import Site
 from browser_steps import Effects, node, text, visit
 
 from browser import actions, gestures
-from browser.errors import InterceptedError, RefusedError, StaleRefError, StaleSnapshotError
+from browser.errors import RefusedError, StaleRefError, StaleSnapshotError
 from browser.page import Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -107,11 +107,29 @@ async def test_what_jumps_over_the_target_in_the_last_instant_gets_no_click(site
         async def __aexit__(self, *_: object) -> None:
             return None
 
-    with pytest.raises(InterceptedError) as caught:
+    with pytest.raises(RefusedError) as caught:
         await actions.click(page, ref, effect=Jump())
     assert caught.value.details["cover_name"] == "trap"
     assert caught.value.proves_no_effect
     assert await text(page) == "none"
+
+
+async def test_what_moves_away_in_the_last_instant_is_followed(site: Site, page: Page) -> None:
+    """A layout shift between check and press costs a second aim and never a second click, nor one on what moved in."""
+    body = """<div id=top></div><button onclick="out.textContent += 'right '">Press</button><div style="height:50px" id=bait
+    onpointerdown="out.textContent += 'wrong '">bait</div><p id=out></p>"""
+    snapshot = await visit(page, site.show(body))
+
+    class Shift:
+        async def __aenter__(self) -> None:
+            await page.playwright.evaluate("top_ => document.getElementById('top').style.height = '80px'")
+
+        async def __aexit__(self, *_: object) -> None:
+            return None
+
+    acted = await actions.click(page, node(snapshot, "button").ref, effect=Shift())
+    assert acted.delivered
+    assert (await text(page)).split() == ["right"]
 
 
 async def test_a_moving_target_is_caught_or_refused(site: Site, page: Page) -> None:
