@@ -70,7 +70,8 @@ class Broker:
         if session is None:
             return False
         self.loop.end_session(session)
-        session.closed.set()
+        if session.cut is not None:
+            session.cut()
         return True
 
     def revoke_all(self) -> None:

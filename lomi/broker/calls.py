@@ -111,6 +111,8 @@ class SessionBackend:
             wait_s = definition.wait_of(given) / 1000
             operation = admitted.replayed or self._loop.begin(self._session, definition, admitted, sight, wait_s)
             await self._while_wanted(operation, operation.reserved.wait(), request)
+        if operation.stored_before:
+            return await self._stored_before(operation)
         if operation.refused is not None:
             raise operation.refused
         if wait_s > 0 and not operation.answered.is_set():
@@ -148,6 +150,18 @@ class SessionBackend:
         with suppress(TimeoutError):
             async with asyncio.timeout(PROGRESS_S), self._world.changed:
                 await self._world.changed.wait_for(lambda: operation.state != known or operation.answered.is_set())
+
+    async def _stored_before(self, operation: Operation) -> ToolReply:
+        """Answer a repeat whose first request has left the memory: with its receipt, if it is the same request."""
+        if operation.replay_key is None:
+            raise Refusal(ErrorCode.IDEMPOTENCY_CONFLICT, "key_reused", field="/inputSequence")
+        epoch, project, tool, key = operation.replay_key
+        found = await self._world.store.receipt_by_key(
+            session_id=self._session.id, epoch=epoch, project_id=project, tool=tool, key=key
+        )
+        if found is None or found.fingerprint != operation.fingerprint:
+            raise Refusal(ErrorCode.IDEMPOTENCY_CONFLICT, "key_reused", field="/requestKey")
+        return rendering.receipt(rendering.stored_receipt(found), tool=tool)
 
     def _receipt(self, operation: Operation) -> ToolReply:
         definition = operation.definition

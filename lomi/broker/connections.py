@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from lomi.broker.border import captured
 from lomi.broker.calls import SessionBackend
 from lomi.broker.loop import Loop
 from lomi.broker.pairing import Pairing
@@ -15,6 +16,7 @@ from lomi.core.backend import Backend
 from lomi.core.ids import SessionId
 from lomi.core.tool_list import tool_list
 from lomi.link.connection import Connection
+from lomi.link.errors import LinkError
 from lomi.link.messages import Hello
 
 Serve = Callable[[Connection, Backend], Awaitable[None]]
@@ -48,11 +50,19 @@ class Connections:
         async def on_connection(connection: Connection) -> None:
             hello = await connection.greet("pairing_required")
             if hello.options.get("role") == "owner":
-                await self._faces.calls(connection, owner)
+                await captured(self._speak(connection, owner, hello))
             else:
                 await self._serve(connection, hello)
 
         return on_connection
+
+    async def _speak(self, connection: Connection, backend: Backend, hello: Hello) -> None:
+        """Serve the client; one that breaks the framing has ended its own connection, and nothing else."""
+        serve = self._faces.mcp if hello.purpose == "mcp" else self._faces.calls
+        try:
+            await serve(connection, backend)
+        except LinkError as broken:
+            _log.info("a connection ended: %s", broken.reason)
 
     async def _serve(self, connection: Connection, hello: Hello) -> None:
         """From the welcome to the end; the session and its leases end with the connection."""
@@ -72,22 +82,16 @@ class Connections:
             _log.warning("a client asked for %s", unknown)
             return
         backend = SessionBackend(world, self._loop, session, selection, tool_list(selection))
+        # Cut at the very instant of a revocation: nothing that was prepared goes out after it.
+        session.cut = connection.abort
         world.sessions.add(session)
         await self._pairing.try_at_once(session, connection, hello)
         async with asyncio.TaskGroup() as group:
-            ending = group.create_task(self._end_when_revoked(session, connection))
             waiting = group.create_task(self._pairing.wait_for_person(session))
             try:
-                serve = self._faces.mcp if hello.purpose == "mcp" else self._faces.calls
-                await serve(connection, backend)
+                await captured(self._speak(connection, backend, hello))
             finally:
                 self._loop.end_session(session)
                 world.sessions.remove(session)
-                ending.cancel()
                 waiting.cancel()
                 await world.tell_change()
-
-    async def _end_when_revoked(self, session: Session, connection: Connection) -> None:
-        """Cut the connection at the instant its authority is revoked; nothing prepared goes out after that."""
-        await session.closed.wait()
-        connection.abort()

@@ -8,7 +8,7 @@ from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
 from lomi.contract.panel import PanelKind
 from lomi.core import layout as layouts
-from lomi.core.ids import GenerationId, LeaseId, PanelId, SessionId, WorkspaceId, generation_id
+from lomi.core.ids import GenerationId, LeaseId, PanelId, SessionId, WorkspaceId, android_panel_id, generation_id
 from lomi.core.layout import PanelRecord
 from lomi.core.port import Artifacts, Lease, Panel, Remembered, ResourceKey
 from lomi.core.refusal import Refusal
@@ -91,7 +91,8 @@ class BrokerLedger:
         """Add a panel at the end of the workspace."""
         room = self._world.layout
         await room.counters.stock("panel", "tab")
-        panel_id = room.counters.id("panel")
+        number = room.counters.take("panel")
+        panel_id = android_panel_id(number) if kind == "android" else PanelId(f"p{number}")
         runtime: ResourceKind | None = kind if kind in ("terminal", "browser", "android") else None
         name = (resource_name or panel_id) if runtime is not None else None
         record = PanelRecord(panel_id, kind, title, runtime, name)

@@ -18,7 +18,7 @@ from lomi.broker.operations import Operation, PermitHeld
 from lomi.broker.outcome import Settlement, cancelled, refused, settlement_of
 from lomi.broker.queues import Turn
 from lomi.broker.sessions import Session
-from lomi.broker.storing import queued, storing
+from lomi.broker.storing import AlreadyStored, queued, storing
 from lomi.broker.world import World
 from lomi.contract.codes import Details, EffectState, ErrorCode, OperationState
 from lomi.contract.definition import Definition
@@ -173,8 +173,8 @@ def _index(session: Session, operation: Operation) -> None:
     session.operations[operation.id] = operation
     if definition.retry_identity == "key":
         project = operation.call.project
-        key = (given.retry_epoch, project.id if project else "", definition.name, given.request_key)
-        session.replay[key] = operation
+        operation.replay_key = (given.retry_epoch, project.id if project else "", definition.name, given.request_key)
+        session.replay[operation.replay_key] = operation
     elif definition.retry_identity != "none":
         ledger = new_input_ledger(session, definition, given)
         ledger.admit(int(given.input_sequence), operation.fingerprint, operation)
@@ -183,9 +183,8 @@ def _index(session: Session, operation: Operation) -> None:
 def _withdraw_index(session: Session, operation: Operation) -> None:
     definition, given = operation.definition, operation.call.input
     session.operations.pop(operation.id, None)
-    if definition.retry_identity == "key":
-        for key in [key for key, known in session.replay.items() if known is operation]:
-            del session.replay[key]
+    if operation.replay_key is not None:
+        session.replay.pop(operation.replay_key, None)
     elif definition.retry_identity != "none":
         new_input_ledger(session, definition, given).withdraw(int(given.input_sequence))
 
@@ -218,6 +217,10 @@ class _Run:
         try:
             try:
                 await storing(operation.stored)
+            except AlreadyStored:
+                operation.stored_before = True
+                _withdraw_index(self._session, operation)
+                return
             except Refusal as said:
                 operation.refused = said
                 _withdraw_index(self._session, operation)
@@ -234,6 +237,7 @@ class _Run:
             operation.reserved.set()
             operation.settled.set()
             operation.answered.set()
+            self._session.forget_old()
             await self._world.tell_change()
 
     async def _settlement(self) -> Settlement:

@@ -15,6 +15,9 @@ from lomi.core.ids import GenerationId, OperationId, SessionId, WorkspaceId
 from lomi.core.port import Call, ResourceKey
 from lomi.core.refusal import Refusal
 
+RetryKey = tuple[str, str, str, str]
+"""Epoch, project, tool, request key; the session is the index's owner."""
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Operation:
@@ -32,6 +35,8 @@ class Operation:
     resource: ResourceKey | None
     generation: GenerationId | None
     wait_s: float
+    replay_key: RetryKey | None = None
+    stored_before: bool = False
     created: float
     state: OperationState = OperationState.QUEUED
     effect: EffectState = EffectState.NONE

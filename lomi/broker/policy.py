@@ -69,7 +69,7 @@ class ClientPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def normal_origins(self) -> frozenset[str]:
         """The origins in their one spelling."""
-        return frozenset(EVERY if origin == EVERY else origin_of(origin) or origin for origin in self.origins)
+        return frozenset(origin_of(origin) or origin for origin in self.origins)
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str])
     faults += [
         f"{place}: {origin!r} is no origin; write scheme://host[:port]"
         for origin in client.origins
-        if origin != EVERY and origin_of(origin) is None
+        if origin_of(origin) is None
     ]
     browses = any(scope.startswith("browser.") for scope in scopes)
     if browses != bool(client.origins):

@@ -12,6 +12,7 @@ from lomi.contract.tools import REASONS
 from lomi.core.backend import ToolReply
 from lomi.core.port import Reply
 from lomi.core.refusal import Refusal
+from lomi.store import StoredReceipt
 
 
 class OkEnvelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -109,6 +110,17 @@ def receipt(standing: Receipt, *, tool: str) -> ToolReply:
             lines.append("(more was seen; take a snapshot)")
     return ToolReply(
         structured=msgspec.json.encode(OkEnvelope(data=standing)), text="\n".join(lines), pictures=(), is_error=False
+    )
+
+
+def stored_receipt(found: StoredReceipt) -> Receipt:
+    """A receipt that only the store remembers."""
+    return Receipt(
+        operation_id=found.operation_id,
+        state=found.state,
+        effect_state=found.effect,
+        workspace_id=found.workspace_id,
+        result=msgspec.Raw(found.result) if found.result is not None else None,
     )
 
 

@@ -1,10 +1,10 @@
 """Sessions: paired connections, their grants, and the one epoch that revokes them all."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from lomi.broker.operations import Operation
+from lomi.broker.operations import Operation, RetryKey
 from lomi.broker.paging import Cursors
 from lomi.contract.codes import ErrorCode
 from lomi.contract.limits import WORKING_CALLS
@@ -14,8 +14,7 @@ from lomi.core.ids import LeaseId, OperationId, SessionId
 from lomi.core.refusal import Refusal
 from lomi.core.sequences import InputLedger
 
-RetryKey = tuple[str, str, str, str]
-"""Epoch, project, tool, request key; the session is the index's owner."""
+KEPT_OPERATIONS = 1024
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,11 +44,21 @@ class Session:
     operations: dict[OperationId, Operation] = field(default_factory=dict)
     inputs: dict[LeaseId, InputLedger[Operation]] = field(default_factory=dict)
     acks: dict[LeaseId, InputLedger[Operation]] = field(default_factory=dict)
-    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    cut: Callable[[], None] | None = None
     own_workspaces: set[str] = field(default_factory=set)
     cursors: Cursors = field(default_factory=Cursors)
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKING_CALLS))
     waiting: int = 0
+
+    def forget_old(self) -> None:
+        """Keep at most `KEPT_OPERATIONS` settled operations in memory; the store answers for older ones."""
+        while len(self.operations) > KEPT_OPERATIONS:
+            oldest = next(iter(self.operations.values()))
+            if not oldest.answered.is_set():
+                return
+            del self.operations[oldest.id]
+            if oldest.replay_key is not None:
+                self.replay.pop(oldest.replay_key, None)
 
     def sees_workspace(self, workspace_id: str) -> bool:
         """Whether the workspace is in the grant, or was made by this session."""

@@ -8,6 +8,10 @@ from lomi.core.refusal import Refusal
 from lomi.store import ReceiptExists, RuleBroken, StoreFull, StoreUnavailable
 
 
+class AlreadyStored(Exception):  # noqa: N818  an answer, not a fault
+    """Raised when the store holds a receipt of this retry identity: the request was made before."""
+
+
 def queued(write: "Callable[[], asyncio.Future[None]]") -> "asyncio.Future[None]":
     """Put a write into the writer's queue.
 
@@ -24,8 +28,8 @@ async def storing(saved: "asyncio.Future[None] | None") -> None:
     """Return when a write is durable; the write goes on when the caller is cancelled.
 
     Raises:
-        Refusal: STORAGE_UNAVAILABLE when the disk refused it, IDEMPOTENCY_CONFLICT or RETRY_WINDOW_EXPIRED when the
-            store itself holds another receipt of that key or no such epoch. Nothing was stored then.
+        Refusal: STORAGE_UNAVAILABLE when the disk refused it, RETRY_WINDOW_EXPIRED when the store knows no such epoch.
+        AlreadyStored: the store holds a receipt of this retry identity. Nothing was stored in any of these cases.
     """
     if saved is None:
         return
@@ -34,7 +38,7 @@ async def storing(saved: "asyncio.Future[None] | None") -> None:
     except StoreUnavailable as failed:
         raise Refusal(ErrorCode.STORAGE_UNAVAILABLE, failed.reason) from failed
     except ReceiptExists as exists:
-        raise Refusal(ErrorCode.IDEMPOTENCY_CONFLICT, "key_reused", field="/requestKey") from exists
+        raise AlreadyStored from exists
     except RuleBroken as broken:
         if broken.rule == "epoch":
             raise Refusal(ErrorCode.RETRY_WINDOW_EXPIRED, "epoch_expired", field="/retryEpoch") from broken

@@ -27,6 +27,11 @@ def generation_id(kind: ResourceKind, counter: int) -> GenerationId:
     return GenerationId(f"{_PREFIX[kind]}{counter}")
 
 
+def android_panel_id(counter: int) -> PanelId:
+    """The wire name of a phone's panel: a UUID (version 8) that holds its counter, apart from those of generations."""
+    return PanelId(str(uuid.UUID(int=(0xA << 124) | (0x8 << 76) | (0x8 << 60) | counter)))
+
+
 def device_uuid(namespace: str, name: str) -> str:
     """The UUID of a device, derived from the broker's own namespace and the device's name."""
     return str(uuid.uuid5(uuid.UUID(namespace), name))

@@ -70,9 +70,46 @@ class OperationHandlers:
         ]
         return found[0] if len(found) == 1 else None
 
+    async def _stored(self, call: Call[OperationGetInput]) -> Reply | None:
+        """A receipt of this session that has left the memory; its scopes are asked for again."""
+        given, world = call.input, self._world
+        session = world.sessions.get(call.session_id)
+        if given.operation_id is not None:
+            found = await world.store.receipt(given.operation_id)
+        elif given.retry_epoch is not None and given.tool is not None and given.request_key is not None:
+            projects = [given.project_id] if given.project_id else list(world.layout.layout.projects)
+            rows = [
+                await world.store.receipt_by_key(
+                    session_id=call.session_id,
+                    epoch=given.retry_epoch,
+                    project_id=project,
+                    tool=given.tool,
+                    key=given.request_key,
+                )
+                for project in projects
+            ]
+            seen = [row for row in rows if row is not None]
+            found = seen[0] if len(seen) == 1 else None
+        else:
+            found = None
+        if found is None or session is None or found.session_id != call.session_id:
+            return None
+        if found.workspace_id is not None and not session.sees_workspace(found.workspace_id):
+            return None
+        definition = world.definitions.get(found.tool)
+        if definition is None or any(scope not in call.grant.scopes for scope in definition.scopes):
+            raise Refusal(ErrorCode.SCOPE_DENIED, "scope_missing")
+        receipt = rendering.stored_receipt(found)
+        return Reply(data=receipt, text=rendering.receipt(receipt, tool=found.tool).text)
+
     async def get(self, call: Call[OperationGetInput]) -> Reply:
         """The receipt, after waiting for it to settle when asked to."""
-        session, operation = self._visible(call, self._find(call))
+        remembered = self._find(call)
+        if remembered is None:
+            stored = await self._stored(call)
+            if stored is not None:
+                return stored
+        session, operation = self._visible(call, remembered)
         if call.input.wait_ms and not operation.answered.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(call.input.wait_ms / 1000):
