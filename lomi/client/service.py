@@ -16,6 +16,7 @@ from lomi.core.backend import Backend, InvalidParams, Request
 from lomi.link.connection import Wire
 from lomi.link.errors import LinkError
 from lomi.link.frames import Frame, Kind
+from lomi.link.limits import MAX_BODY
 
 MAX_PENDING = 1024
 _log = logging.getLogger(__name__)
@@ -102,4 +103,7 @@ class _Desk:
             checked_arguments(request),
             request=Request(id=request.request_id, cancelled=cancelled),
         )
-        return encode_reply(request.request_id, reply)
+        frames = encode_reply(request.request_id, reply)
+        if any(len(frame.body) > MAX_BODY for frame in frames):
+            return [encode_error(request.request_id, "too_large", "the answer is over 8 MiB")]
+        return frames

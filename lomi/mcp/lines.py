@@ -5,6 +5,7 @@ So every line is judged here first, and what a client must not wait for in vain 
 """
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import msgspec
 
@@ -126,7 +127,7 @@ def _message(found: dict[str, object], arguments: bytes | None) -> Incoming | No
     method, params, given = found.get("method"), found.get("params"), found.get("id")
     if method is None and ("result" in found or "error" in found):
         return None
-    known: RequestId | None = given if isinstance(given, str) or type(given) is int else None
+    known: RequestId | None = given if isinstance(given, str) or _is_number(given) else None
     if found.get("jsonrpc") != "2.0" or not isinstance(method, str) or ("id" in found and known is None):
         raise RefusedLine(INVALID_REQUEST, "not a JSON-RPC 2.0 request", known)
     if params is not None and not isinstance(params, dict):
@@ -140,3 +141,8 @@ def _message(found: dict[str, object], arguments: bytes | None) -> Incoming | No
         elif not isinstance(given_arguments, dict):
             raise RefusedLine(INVALID_PARAMS, "arguments must be an object", known)
     return Incoming(id=known, method=method, params=params, arguments=arguments or b"{}")
+
+
+def _is_number(given: object) -> TypeGuard[int]:
+    """Whether it is an integer of 64 bits: what every JSON library on the way can carry."""
+    return type(given) is int and -(1 << 63) <= given < 1 << 63

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lomi.mcp.bounds import LINE_SECONDS, MAX_LINE
 
 _CHUNK = 256 << 10
-_QUEUED_LINES = 64
+_QUEUED_LINES = 16
 
 
 class LineRefusedError(Exception):

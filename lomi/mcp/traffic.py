@@ -1,6 +1,8 @@
 """The requests under way on one session, and the two streams through which the SDK sees them."""
 
 import asyncio
+import contextlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Self
@@ -126,12 +128,16 @@ class Traffic:
         return exchange
 
     async def _refuse(self, refused: RefusedLine) -> None:
-        await self._send({"id": refused.id, "error": {"code": refused.code, "message": refused.message}})
+        # Nobody there to hear it is no fault of the session: its lines end by themselves.
+        with contextlib.suppress(anyio.BrokenResourceError):
+            await self._send({"id": refused.id, "error": {"code": refused.code, "message": refused.message}})
 
     async def answer(self, message: JSONRPCResponse | JSONRPCError | JSONRPCNotification | JSONRPCRequest) -> None:
         """Write what the SDK made, with the parts of that request spliced in."""
         if isinstance(message, JSONRPCNotification | JSONRPCRequest):
-            await self._send(message.model_dump(mode="json", by_alias=True, exclude_unset=True))
+            # The standard library's encoder: a progress token may be an integer of any size.
+            plain = message.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            await self._write(json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode())
             return
         exchange = self.settle(coerce_request_id(message.id)) if message.id is not None else None
         if isinstance(message, JSONRPCError):

@@ -68,7 +68,7 @@ async def test_error_envelope(tmp_path: Path) -> None:
     """An error envelope is raised with its code, reason, field, hint and details."""
 
     class Refusing(FakeBackend):
-        async def call(self, tool: str, arguments: bytes, *, request: Request) -> ToolReply:  # noqa: ARG002
+        async def call(self, tool: str, arguments: bytes, *, request: Request) -> ToolReply:
             said = {"code": "TARGET_BUSY", "message": "m", "reason": "r", "field": "/a", "hint": "h"}
             envelope = {"controlApiVersion": "1.0", "status": "error", **said, "details": {"have": 3}}
             return ToolReply(structured=json.dumps(envelope).encode(), text="t", is_error=True)
@@ -96,6 +96,18 @@ async def test_refused_and_failed_calls(tmp_path: Path) -> None:
         with pytest.raises(BrokerFaultError) as fault:
             await client.call("fault", {})
         assert "secret" not in str(fault.value)
+        assert (await client.call("echo", {})).read(Said).tool == "echo"
+
+
+async def test_too_large_an_answer(tmp_path: Path) -> None:
+    """An answer over 8 MiB is an error of its call and ends nothing."""
+    backend = FakeBackend()
+    async with connected(tmp_path, backend) as client:
+        await client.call("echo", {})
+        backend.options = {"large": "x" * (8 << 20)}
+        with pytest.raises(BrokerFaultError, match="too_large"):
+            await client.call("echo", {})
+        backend.options = {}
         assert (await client.call("echo", {})).read(Said).tool == "echo"
 
 
