@@ -108,6 +108,7 @@ class SessionBackend:
     async def _act(self, definition: Definition, given: Any, request: Request) -> ToolReply:
         async with self._slot():
             admitted, sight = admit(self._world, self._session, definition, given)
+            self._world.failpoints.reach("admitted")
             wait_s = definition.wait_of(given) / 1000
             operation = admitted.replayed or self._loop.begin(self._session, definition, admitted, sight, wait_s)
             await self._while_wanted(operation, operation.reserved.wait(), request)

@@ -53,7 +53,7 @@ async def unless_cancelled(operation: Operation, work: Coroutine[Any, Any, T]) -
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
         working.cancel()
         stopping.cancel()
-    if working.cancelled():
+    if working.cancelled() or operation.cancel_asked.is_set():
         raise WithdrawnError
     ended = working.result()
     if isinstance(ended, BaseException):
@@ -228,6 +228,9 @@ class _Run:
             self._world.failpoints.reach("reserved")
             operation.reserved.set()
             await self._settle(await self._settlement())
+            if operation.definition.retry_identity == "sequence_in_memory" and operation.effect is EffectState.NONE:
+                # Nothing was typed, so the target still waits for this very sequence.
+                _withdraw_index(self._session, operation)
             operation.settled.set()
             await self._take_observation()
         finally:
@@ -304,6 +307,8 @@ class _Run:
             self._recheck()
             await self._move(OperationState.RUNNING)
         self._world.failpoints.reach("started")
+        if operation.cancel_asked.is_set():
+            raise WithdrawnError
 
     def _recheck(self) -> None:
         """Step 6 again: authority, generation, lease, adapter memory; and the revision where the layout is changed."""
