@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "store": ("lomi.cli.store", "Look after the receipt store."),
     "tools": ("lomi.cli.call", "List the tools."),
     "call": ("lomi.cli.call", "Call a tool as a client: lomi call TOOL key=value..."),
+    "demo": ("lomi.cli.demo", "See it work: an agent drives a phone and a page, and leaves a report."),
 }
 
 

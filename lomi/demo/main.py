@@ -1,0 +1,72 @@
+"""The demo as a command: run, write the report folder, print its path."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from lomi.demo.junit import junit
+from lomi.demo.progress import show_for
+from lomi.demo.record import Run
+from lomi.demo.run import RunSetting, run_demo
+from lomi.demo.transcript import transcript
+
+MARK = "made-by-lomi-demo"
+"""Names the file that marks a folder as a report: only such a folder is emptied for the next run."""
+
+
+def prepared(folder: Path) -> Path:
+    """An empty report folder.
+
+    Raises:
+        FileExistsError: there is something else in it.
+        OSError: it can't be made.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARK).exists():
+            raise FileExistsError(f"{folder} holds other things; name another folder with --into")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
+    return folder
+
+
+def write_report(run: Run, folder: Path) -> None:
+    """Write the pictures, the transcript and the JUnit file."""
+    for step in run.steps:
+        for picture in step.pictures.values():
+            (folder / picture.name).write_bytes(picture.png)
+    (folder / "transcript.json").write_bytes(transcript(run))
+    (folder / "junit.xml").write_bytes(junit(run))
+
+
+async def _interruptible(setting: RunSetting) -> Run:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    with show_for(sys.stderr) as show:
+        return await run_demo(setting, show)
+
+
+def demo(into: Path) -> int:
+    """Run the demo; the exit code: 0 where every step ran and every effect was found exactly once, else 1."""
+    try:
+        folder = prepared(into.absolute())
+    except OSError as error:
+        sys.stderr.write(f"lomi: the report can't be written: {error}\n")
+        return 1
+    try:
+        run = asyncio.run(_interruptible(RunSetting(folder=folder, environment=os.environ)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.stderr.write("lomi: interrupted; what the demo had started has been ended\n")
+        return 130
+    write_report(run, folder)
+    for finding in run.findings:
+        sys.stderr.write(f"{'ok  ' if finding.good else 'FAIL'}    {finding.title}\n")
+        if not finding.good:
+            sys.stderr.write(f"        {finding.source}: {finding.found}\n        expected: {finding.expected}\n")
+    sys.stderr.write(f"{'all good' if run.good else 'FAILED'} in {run.total_s:.1f} s, {len(run.calls)} calls\n")
+    sys.stdout.write(f"{folder}\n")
+    return 0 if run.good else 1

@@ -1,0 +1,29 @@
+"""The steps that a run is counted against, in order: a step that was not reached is reported as such."""
+
+from typing import NamedTuple
+
+
+class Planned(NamedTuple):
+    """One step of the plan."""
+
+    key: str
+    title: str
+    told: str
+
+
+NAME = "Zoé 漢 🙂"
+EMAIL = "zoe@example.org"
+PLAN = (
+    Planned("broker", "Start a broker", "lomi up, headless, with a policy made for this run."),
+    Planned(
+        "connect", "Connect", "The agent's host starts lomi mcp; the agent proves the token that the policy names."
+    ),
+    Planned("boot", "Boot a phone", "A simulated phone starts as a process of its own; real adb talks to it."),
+    Planned("page", "Open a page", "A page of a web server on this machine, in real headless Chromium."),
+    Planned("phone-form", "Fill a form on the phone", f"The name is {NAME}: accents, Chinese, an emoji."),
+    Planned("phone-submit", "Submit it", "One tap. The phone's own journal is asked afterwards."),
+    Planned("page-form", "Fill the same form on the page", "Trusted input, as from a keyboard and a mouse."),
+    Planned("page-submit", "Send it", "One click. The web server's own log is asked afterwards."),
+    Planned("end", "End phone and page", "The lease is given back, the page closed, the phone stopped."),
+    Planned("down", "Stop the broker", "Everything that it started ends with it."),
+)
