@@ -6,7 +6,6 @@ point leaves either a whole artifact or none.
 
 import asyncio
 import contextlib
-import errno
 import hashlib
 import os
 import secrets
@@ -33,7 +32,7 @@ from lomi.store import artifact_rows
 from lomi.store.apk import NotAnApk, check_apk
 from lomi.store.blobs import Blobs
 from lomi.store.database import Database
-from lomi.store.failure import StoreRefused, StoreUnavailable
+from lomi.store.failure import StoreRefused, StoreUnavailable, failure_reason
 from lomi.store.place import open_private
 from lomi.store.quota import ArtifactClass, Holding, Quota, QuotaFull
 from lomi.store.recovery import Opening
@@ -48,7 +47,6 @@ _MEDIA: dict[ArtifactClass, MediaType] = {
     "file": "application/octet-stream",
 }
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REFUSED_COPY = {
     DiskReason.TOO_LARGE: (ErrorCode.ARTIFACT_TOO_LARGE, "file_too_large"),
     DiskReason.LENGTH: (ErrorCode.ARTIFACT_INVALID, "length_mismatch"),
@@ -227,7 +225,7 @@ class ArtifactStore:
                 await self._publish(holding, artifact)
             except BaseException as error:
                 await self._abandon(holding)
-                if (refusal := _refusal_of(error)) is not None:
+                if (refusal := _refusal_of(error, self._blobs.path)) is not None:
                     raise refusal from error
                 raise
             holding.reserved = False
@@ -361,7 +359,7 @@ def _read(stored: StoredArtifact) -> bytes | None:
     return content if _sha256(content) == stored.sha256 else None
 
 
-def _refusal_of(error: BaseException) -> Refusal | None:
+def _refusal_of(error: BaseException, path: Path) -> Refusal | None:
     """What the caller is told of a failure on the way; None for what is not ours to translate."""
     if isinstance(error, DiskRefusedError) and error.reason in _REFUSED_COPY:
         return Refusal(*_REFUSED_COPY[error.reason])
@@ -370,5 +368,5 @@ def _refusal_of(error: BaseException) -> Refusal | None:
     if isinstance(error, StoreUnavailable):
         return Refusal(ErrorCode.STORAGE_UNAVAILABLE, error.reason)
     if isinstance(error, OSError):
-        return Refusal(ErrorCode.STORAGE_UNAVAILABLE, "disk_full" if error.errno in _NO_ROOM else "store_failed")
+        return Refusal(ErrorCode.STORAGE_UNAVAILABLE, failure_reason(error, path))
     return None

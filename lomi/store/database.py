@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from lomi.core.failpoints import Failpoints
 from lomi.store.connection import PAGE, Connection, reading, writing
+from lomi.store.failure import StoreUnavailable, failure_reason
 from lomi.store.place import open_private
 from lomi.store.verify import verify
 from lomi.store.witness import Witness
@@ -83,26 +84,27 @@ async def open_database(
 
     Raises:
         StoreRefused: it is not opened, and left as it is.
-        sqlite3.Error: the disk failed while opening.
+        StoreUnavailable: the disk is full or failed while opening; nothing was lost.
     """
     path = directory / shape.name
     async with contextlib.AsyncExitStack() as stack:
-        witness = await asyncio.to_thread(Witness, path.with_suffix(".witness"))
-        stack.push_async_callback(asyncio.to_thread, witness.close)
-        namespace = await asyncio.to_thread(_admit, path, shape, witness, new_namespace)
-        connection = await stack.enter_async_context(writing(path, shape.store_bytes // PAGE))
+        with _failures_told(path):
+            witness = await asyncio.to_thread(Witness, path.with_suffix(".witness"))
+            stack.push_async_callback(asyncio.to_thread, witness.close)
+            namespace = await asyncio.to_thread(_admit, path, shape, witness, new_namespace)
+            connection = await stack.enter_async_context(writing(path, shape.store_bytes // PAGE))
 
-        def begin(opened: sqlite3.Connection) -> tuple[int, int, P]:
-            _migrate(opened, shape, namespace)
-            return _prepare(opened, prepare)
+            def begin(opened: sqlite3.Connection) -> tuple[int, int, P]:
+                _migrate(opened, shape, namespace)
+                return _prepare(opened, prepare)
 
-        sequence, pages, prepared = await connection.visit(begin)
-        await asyncio.to_thread(witness.settle, sequence, namespace.bytes)
+            sequence, pages, prepared = await connection.visit(begin)
+            await asyncio.to_thread(witness.settle, sequence, namespace.bytes)
+            reader = await stack.enter_async_context(reading(path))
         writer = Writer(
             connection, path=path, witness=witness, sequence=sequence, namespace=namespace.bytes, failpoints=failpoints
         )
         writer.pages = pages
-        reader = await stack.enter_async_context(reading(path))
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(writer.run(), name=f"writer of {shape.name}")
@@ -116,6 +118,14 @@ async def open_database(
             if len(group_error.exceptions) == 1:
                 raise group_error.exceptions[0] from group_error.exceptions[0].__cause__
             raise
+
+
+@contextlib.contextmanager
+def _failures_told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise StoreUnavailable(failure_reason(error, path)) from error
 
 
 async def _finished(task: "asyncio.Task[None]") -> None:

@@ -1,7 +1,13 @@
 """What can go wrong with the store, as closed exceptions. None of their texts holds a row's content."""
 
+import errno
+import os
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+
+_FREE_ENOUGH = 64 * 1024
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class StoreError(Exception):
@@ -74,3 +80,17 @@ class RuleBroken(StoreError):  # noqa: N818
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
         self.rule = rule
+
+
+def failure_reason(error: sqlite3.Error | OSError, path: Path) -> str:
+    """Whether a failure means that the volume of `path` is full, or something else."""
+    if isinstance(error, OSError):
+        return "disk_full" if error.errno in _NO_ROOM else "store_failed"
+    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_FULL:
+        return "disk_full"
+    try:
+        volume = os.statvfs(path.parent)
+    except OSError:
+        return "store_failed"
+    # SQLite calls some of them input/output errors.
+    return "disk_full" if volume.f_bavail * volume.f_frsize < _FREE_ENOUGH else "store_failed"

@@ -1,6 +1,7 @@
 """The private directory of the stores, and the lock that says which broker owns it."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -11,11 +12,13 @@ import msgspec
 
 from lomi.disk.private import private_directory
 from lomi.disk.refusal import DiskRefusedError
-from lomi.store.failure import Owner, StoreLocked, StoreRefused
+from lomi.store.failure import Owner, StoreLocked, StoreRefused, StoreUnavailable, failure_reason
 
 DIRECTORY = "agent-control"
 _LOCK = "owner.lock"
 _NEW = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+# A link, a pipe or socket, a directory, a file that others own.
+_STRANGE = frozenset({errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENOTDIR, errno.EACCES, errno.EPERM})
 _held: dict[tuple[int, int], str] = {}
 
 NOT_PRIVATE_HINT = (
@@ -28,13 +31,13 @@ def open_private(path: Path, flags: int = _NEW) -> int:
 
     Raises:
         StoreRefused: not a regular file with one name, of this user, closed to others.
-        FileNotFoundError: absent and not to be created.
+        OSError: absent and not to be created, or the disk failed.
     """
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-    except FileNotFoundError:
-        raise
     except OSError as error:
+        if error.errno not in _STRANGE:
+            raise
         raise StoreRefused("not_private", path, NOT_PRIVATE_HINT) from error
     status = os.fstat(descriptor)
     plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
@@ -49,11 +52,14 @@ def private_place(path: Path) -> Path:
 
     Raises:
         StoreRefused: a link on the way, another's, or open to others.
+        StoreUnavailable: the disk is full or failed.
     """
     try:
         private_directory(path)
     except DiskRefusedError as error:
         raise StoreRefused("not_private", path, "Use a directory of your own that no link leads to.") from error
+    except OSError as error:
+        raise StoreUnavailable(failure_reason(error, path)) from error
     return path
 
 
@@ -82,9 +88,7 @@ def owned(home: Path, instance_id: str) -> Iterator[Path]:
             raise StoreLocked(_read_owner(descriptor)) from error
         _held[key] = instance_id
         try:
-            content = msgspec.json.encode(Owner(os.getpid(), _start_time(), instance_id))
-            os.pwrite(descriptor, content, 0)
-            os.ftruncate(descriptor, len(content))
+            _write_owner(descriptor, Owner(os.getpid(), _start_time(), instance_id))
             yield directory
         finally:
             os.ftruncate(descriptor, 0)
@@ -100,6 +104,14 @@ def _held_here(path: Path) -> str | None:
     except OSError:
         return None
     return _held.get((status.st_dev, status.st_ino))
+
+
+def _write_owner(descriptor: int, owner: Owner) -> None:
+    content = msgspec.json.encode(owner)
+    # The lock is what counts; on a full disk nobody learns who holds it.
+    with contextlib.suppress(OSError):
+        os.pwrite(descriptor, content, 0)
+        os.ftruncate(descriptor, len(content))
 
 
 def _read_owner(descriptor: int) -> Owner | None:

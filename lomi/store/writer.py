@@ -1,7 +1,6 @@
 """The writer: one task, one connection, many waiting jobs, one commit for all that wait."""
 
 import asyncio
-import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable
@@ -10,15 +9,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from lomi.core.failpoints import Failpoints
-from lomi.store.connection import PAGE, Connection
-from lomi.store.failure import ReceiptExists, RuleBroken, StoreError, StoreUnavailable
+from lomi.store.connection import Connection
+from lomi.store.failure import ReceiptExists, RuleBroken, StoreError, StoreUnavailable, failure_reason
 from lomi.store.witness import Witness
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 _BATCH = 256
-_FREE_ENOUGH = 64 * 1024
 # After these the pages in memory and on disk may differ: only a restart, which verifies everything, may go on.
 _BEYOND_DOUBT = frozenset(
     {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -179,13 +177,7 @@ class Writer:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         if code in _BEYOND_DOUBT:
             self._doubt = True
-        if code == sqlite3.SQLITE_FULL:
-            return "disk_full"
-        try:
-            volume = os.statvfs(self._path.parent)
-        except OSError:
-            return "store_failed"
-        return "disk_full" if volume.f_bavail * volume.f_frsize < max(_FREE_ENOUGH, PAGE) else "store_failed"
+        return failure_reason(error, self._path)
 
 
 def _translate(error: sqlite3.IntegrityError) -> Exception:
