@@ -34,7 +34,7 @@ class Fleet:
         phone = self._phones.get(spec.device_id)
         if phone is None:
             actor = DeviceActor(spec, self._host, self._group, lambda _actor: self._notify(spec.device_id))
-            phone = self._phones[spec.device_id] = Phone(actor, self._host)
+            phone = self._phones[spec.device_id] = Phone(actor, self._host, self._group)
         return phone
 
     def forget(self, device_id: str) -> None:

@@ -1,15 +1,19 @@
 """The acting half of a phone: every call is one dispatched effect, never sent twice."""
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 from devices import keys, text
 from devices.actor.actor import DeviceActor
+from devices.actor.life import Lanes
 from devices.adb.shell import Answer, ShellLane
+from devices.engine.channel import EmulatorChannel
+from devices.engine.codec import Finger
 from devices.eyes import Eyes, Target
 from devices.faults import DeviceFault, InputFailed, TargetRefused, TextRefused
 from devices.geometry import Screen
+from devices.keys import PASTE
 from devices.spec import Running
 
 Effect = AbstractAsyncContextManager[None]
@@ -49,7 +53,7 @@ class Hands:
     def __init__(self, actor: DeviceActor, eyes: Eyes) -> None:
         self._actor = actor
         self._eyes = eyes
-        self._finger: Target | None = None
+        self._fingers: dict[int, tuple[PointAt, Target]] = {}
         self._modifiers: list[str] = []
         self._paste_known: tuple[str, bool] | None = None
 
@@ -137,19 +141,28 @@ class Hands:
         generation: str | None = None,
         effect: Effect | None = None,
     ) -> None:
-        """Put down, move or lift a finger at a hardware pixel.
+        """Put down, move or lift a finger, 0 or 1, at a hardware pixel.
 
         Raises:
-            InputFailed: bad_input for a second finger (adb has one only) or a phase out of order.
+            InputFailed: bad_input for a phase out of order, or a second finger where there is only adb.
             TargetRefused, ChannelLost: as for `tap`.
         """
-        if identifier != 0:
-            raise InputFailed("bad_input", "a second finger needs the emulator's own channel")
-        if (phase == "down") == (self._finger is not None):
+        if (phase == "down") == (identifier in self._fingers):
             raise InputFailed("bad_input", f"{phase} does not follow what the finger did before")
         point = await self._point(PointAt(x, y), generation)
-        await self._send(f"input motionevent {phase.upper()} {point.x} {point.y}", generation, effect)
-        self._finger = None if phase == "up" else point
+        _, lanes = self._actor.usable(generation)
+        if lanes.engine is not None:
+            self._eyes.acted()
+            await lanes.engine.touch((Finger(identifier, x, y, 0 if phase == "up" else 1),), effect=effect)
+            self._eyes.acted()
+        elif identifier == 0:
+            await self._send(f"input motionevent {phase.upper()} {point.x} {point.y}", generation, effect)
+        else:
+            raise InputFailed("bad_input", "a second finger needs the emulator's own channel")
+        if phase == "up":
+            del self._fingers[identifier]
+        else:
+            self._fingers[identifier] = (PointAt(x, y), point)
 
     async def release(self) -> None:
         """Let go of everything held: at a takeover, a lost lease, a failed gesture. Nothing to do when nothing is held.
@@ -158,9 +171,15 @@ class Hands:
             InputFailed, ChannelLost: as for `tap`.
         """
         self._modifiers = []
-        finger, self._finger = self._finger, None
-        if finger is not None:
-            await self._send(f"input motionevent UP {finger.x} {finger.y}", None, None)
+        held, self._fingers = self._fingers, {}
+        if not held:
+            return
+        _, lanes = self._actor.usable(None)
+        if lanes.engine is not None:
+            await lanes.engine.touch(tuple(Finger(number, at.x, at.y, 0) for number, (at, _) in held.items()))
+            return
+        for _, point in held.values():
+            await self._send(f"input motionevent UP {point.x} {point.y}", None, None)
 
     async def rotate(self, quarter_turns: int, *, generation: str | None = None, effect: Effect | None = None) -> None:
         """Fix the display's rotation to 0..3 quarter turns.
@@ -188,18 +207,33 @@ class Hands:
         if "\0" in words:
             raise TextRefused("text_needs_ime", "NUL cannot be typed")
         running, lanes = self._actor.usable(generation)
-        path = text.path_for(words, can_paste=not text.is_plain(words) and await self._can_paste(running, lanes.look))
+        path = text.path_for(words, can_paste=not text.is_plain(words) and await self._can_paste(running, lanes))
         if path is None:
             raise TextRefused("text_needs_ime", "this text cannot be typed exactly on this device")
-        line = text.keys_line(words) if path == "keys" else await text.paste_line(lanes.look, words)
         if not words:
             return Typed(path, confirmed=True)
-        await self._send(line, generation, effect, extra_s=len(words) / 100)
+        if path == "paste" and lanes.engine is not None:
+            await self._paste(lanes.engine, words, generation, effect)
+        else:
+            line = text.keys_line(words) if path == "keys" else await text.paste_line(lanes.look, words)
+            await self._send(line, generation, effect, extra_s=len(words) / 100)
         return Typed(path, await self._read_back(words, path, generation))
 
-    async def _can_paste(self, running: Running, lane: ShellLane) -> bool:
+    async def _paste(self, engine: EmulatorChannel, words: str, generation: str | None, effect: Effect | None) -> None:
+        """Set the emulator's clipboard, paste, and put the clipboard back whatever happens."""
+        before = await engine.clipboard()
+        async with effect or nullcontext():
+            await engine.set_clipboard(words)
+            try:
+                await self._send(f"input keyevent {PASTE}", generation, None)
+            finally:
+                await engine.set_clipboard(before)
+
+    async def _can_paste(self, running: Running, lanes: Lanes) -> bool:
+        if lanes.engine is not None:
+            return True
         if self._paste_known is None or self._paste_known[0] != running.boot_id:
-            self._paste_known = (running.boot_id, await text.has_clipboard(lane))
+            self._paste_known = (running.boot_id, await text.has_clipboard(lanes.look))
         return self._paste_known[1]
 
     async def _read_back(self, words: str, path: text.Path, generation: str | None) -> bool | None:

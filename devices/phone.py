@@ -1,5 +1,6 @@
 """One managed phone as its users see it: started, looked at, acted on, stopped."""
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
 
 from devices.actor.actor import DeviceActor
@@ -7,6 +8,7 @@ from devices.actor.life import Host, Phase
 from devices.adb.shell import Answer, run_once
 from devices.eyes import Eyes
 from devices.faults import DeviceFault, StopUnconfirmed
+from devices.frames import FrameFeed
 from devices.hands import Hands
 from devices.logs import Logs
 from devices.packages import Packages
@@ -17,18 +19,19 @@ from devices.spec import DeviceSpec, Identity, Running
 class Phone:
     """A device and everything that can be done with it.
 
-    `eyes` reads, `hands` acts, `packages` installs and launches, `logs` pages through logcat; all refuse
-    with NotRunning unless the device runs. Calls take the generation they mean, and acting calls an `effect` that is
-    entered before the first byte of the act.
+    `eyes` reads, `hands` acts, `packages` installs and launches, `logs` pages through logcat, `frames` feeds viewers;
+    all refuse with NotRunning unless the device runs. Calls take the generation they mean, and acting calls an
+    `effect` that is entered before the first byte of the act.
     """
 
-    def __init__(self, actor: DeviceActor, host: Host) -> None:
+    def __init__(self, actor: DeviceActor, host: Host, group: asyncio.TaskGroup) -> None:
         self._actor = actor
         self._host = host
         self.eyes = Eyes(actor, host)
         self.hands = Hands(actor, self.eyes)
         self.packages = Packages(actor, host)
         self.logs = Logs(actor, host)
+        self.frames = FrameFeed(actor, host, group)
 
     @property
     def spec(self) -> DeviceSpec:

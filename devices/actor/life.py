@@ -13,7 +13,9 @@ from devices.actor.ports import PortPairs
 from devices.actor.stopping import take_down
 from devices.adb.server import AdbServer
 from devices.adb.shell import ShellLane
-from devices.faults import DeviceFault, EmulatorExited, LaunchRefused, StopUnconfirmed
+from devices.engine.channel import EmulatorChannel, is_available, open_channel
+from devices.engine.discovery import announced
+from devices.faults import ChannelLost, DeviceFault, EmulatorExited, LaunchRefused, StopUnconfirmed
 from devices.spec import DeviceSpec, Identity, Ports, Running
 from devices.world import Child, OutputTail, World
 
@@ -48,10 +50,16 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The two kept shells of a device: one for acting, one for looking, so that a slow look never delays an act."""
+    """The ways to a running device.
+
+    Two kept shells, one for acting and one for looking, so that a slow look never delays an act; and the emulator's own
+    channel where it is offered. `without_engine` names why there is none: everything then goes over adb.
+    """
 
     act: ShellLane
     look: ShellLane
+    engine: EmulatorChannel | None = None
+    without_engine: str | None = "not_asked_for"
 
     def abandon(self) -> None:
         """Cut both at once."""
@@ -115,7 +123,8 @@ class Life:
             self._tail_text = tail.text
             marker = self._host.world.token()
             client = self._host.server.client
-            lanes = Lanes(*(ShellLane(client, ports.serial, self._host.world) for _ in range(2)))
+            act, look = (ShellLane(client, ports.serial, self._host.world) for _ in range(2))
+            lanes = Lanes(act, look)
             stack.push_async_callback(lanes.close)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             exited: asyncio.Task[int] | None = None
@@ -130,7 +139,7 @@ class Life:
                     await self._guarded(
                         exited, boot.await_console(self.spec, ports, self._host.server, self._host.world)
                     )
-                await self._use(exited, lanes)
+                await self._use(exited, lanes, stack)
             except DeviceFault as fault:
                 self.failure = fault
             except _StopAskedError:
@@ -169,7 +178,7 @@ class Life:
                 await processes.end_processes((name,), world=self._host.world, term_s=1.0, kill_s=3.0)
         return Identity(self.spec.device_id, generation, name, ports, marker)
 
-    async def _use(self, exited: asyncio.Task[int], lanes: Lanes) -> None:
+    async def _use(self, exited: asyncio.Task[int], lanes: Lanes, stack: AsyncExitStack) -> None:
         assert self.identity is not None
         world, ports, stages = self._host.world, self.identity.ports, [("process", 0.0)]
         began = world.monotonic()
@@ -184,6 +193,7 @@ class Life:
         boot_id = await self._guarded(
             exited, boot.await_ready(self.spec, ports, self._host.server, lanes.look, world, note)
         )
+        lanes = await self._with_engine(lanes, ports, stack)
         while True:
             self.running = Running(self.identity, boot_id, tuple(stages))
             self.lanes = lanes
@@ -192,6 +202,21 @@ class Life:
             await self._guarded(exited, self._host.server.wait_state(ports.serial, lambda state: state != "device"))
             self._enter("offline")
             boot_id = await self._guarded(exited, self._come_back(ports, lanes, boot_id))
+
+    async def _with_engine(self, lanes: Lanes, ports: Ports, stack: AsyncExitStack) -> Lanes:
+        """Open the emulator's own channel where the device was started with one; adb stays for whatever it lacks."""
+        if not self.spec.grpc:
+            return lanes
+        if not is_available():
+            return replace(lanes, without_engine="grpc_not_installed")
+        where = await asyncio.to_thread(announced, self._host.server.runtime_directory, ports)
+        if where is None:
+            return replace(lanes, without_engine="grpc_not_announced")
+        try:
+            engine = await stack.enter_async_context(open_channel(where))
+        except ChannelLost as fault:
+            return replace(lanes, without_engine=fault.reason)
+        return replace(lanes, engine=engine, without_engine=None)
 
     async def _come_back(self, ports: Ports, lanes: Lanes, boot_id: str) -> str:
         """Wait for the device to return; a late return, or one with another boot id, is a new generation."""

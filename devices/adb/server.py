@@ -1,7 +1,6 @@
 """An adb server of our own: a child on a private unix socket with its own key, unknown to every other adb."""
 
 import asyncio
-import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -9,12 +8,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import adbutils
+import msgspec
 
 from devices import processes
 from devices.adb.wire import AdbClient, Row
 from devices.faults import ChannelLost
 from devices.processes import ProcessName
 from devices.world import Child, OutputTail, World
+from lomi.disk.private import private_directory, read_private, write_private
+from lomi.disk.refusal import DiskRefusedError
 
 _SOCKET_LIMIT = 107
 _START_S = 10.0
@@ -197,11 +199,9 @@ class _Run:
 
 
 def _prepared(adb: Path, state: Path) -> AdbServer:
-    user_home = state / "home" / ".android"
-    user_home.mkdir(parents=True, exist_ok=True)
-    state.chmod(0o700)
-    server = AdbServer(adb, state, user_home)
-    server.runtime_directory.mkdir(mode=0o700, exist_ok=True)
+    server = AdbServer(adb, state, state / "home" / ".android")
+    for directory in (server.user_home, server.runtime_directory):
+        private_directory(directory)
     if len(os.fsencode(server.socket_path)) > _SOCKET_LIMIT:
         raise ValueError(f"adb socket path is longer than {_SOCKET_LIMIT} bytes: {server.socket_path}")
     return server
@@ -234,17 +234,13 @@ async def _await_socket(server: AdbServer, ended: Callable[[], bool], tail: Outp
 
 
 def _remember(record: Path, name: ProcessName) -> None:
-    record.unlink(missing_ok=True)
-    descriptor = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump({"pid": name.pid, "started": name.started, "boot": name.boot}, file)
+    write_private(record, msgspec.json.encode(name))
 
 
 async def _end_earlier(record: Path, world: World) -> None:
     try:
-        fields = json.loads(await asyncio.to_thread(record.read_text, encoding="utf-8"))
-        name = ProcessName(int(fields["pid"]), int(fields["started"]), str(fields["boot"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        name = msgspec.json.decode(await asyncio.to_thread(read_private, record, 4096), type=ProcessName)
+    except (DiskRefusedError, OSError, msgspec.DecodeError):
         return
     if processes.is_alive(name):
         processes.send_signal(name, signal.SIGTERM)

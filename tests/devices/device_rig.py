@@ -141,3 +141,10 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], within: float =
 def descriptors() -> int:
     """How many descriptors this process has open."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def free_pair() -> int:
+    """An even port with a free one above it."""
+    pairs = port_range()
+    with pairs.hold(grpc=False) as held:
+        return held.console
