@@ -169,7 +169,7 @@ class RawHelper:
 
     async def receive(self) -> dict[str, object]:
         assert self.process.stdout is not None
-        line = await asyncio.wait_for(self.process.stdout.readline(), 20)
+        line = await asyncio.wait_for(self.process.stdout.readline(), 40)
         assert line.endswith(b"\n"), "the helper closed its stdout"
         found = json.loads(line)
         assert found["jsonrpc"] == "2.0"

@@ -18,11 +18,11 @@ JSON = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
-    max_leaves=20,
+    max_leaves=8,
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.binary(max_size=200))
 @example(b"[" * 5000)
 @example(b'{"id":' + b"1" * 5000 + b"}")
@@ -35,7 +35,7 @@ def test_any_bytes_are_judged(line: bytes) -> None:
         read_line(line)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), JSON), st.integers(0, 3))
 def test_arguments_stay_as_they_came(arguments: dict[str, object], indent: int) -> None:
     """The raw arguments of any call are the bytes of the line, and are not among the parameters that the SDK sees."""
@@ -98,7 +98,7 @@ def test_null_arguments_are_none() -> None:
         assert incoming.arguments == b"{}"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(JSON)
 def test_read_object_agrees_with_the_standard_library(value: object) -> None:
     """Valid JSON is read as the standard library reads it."""
