@@ -38,6 +38,11 @@ class Boot:
         while self.stage < stage:
             await self._changed.wait()
 
+    async def left(self, stage: Stage) -> None:
+        """Wait until the phone is before a stage again, as after a reboot."""
+        while self.stage >= stage:
+            await self._changed.wait()
+
 
 def seconds_to(stage: Stage, profile: str) -> float:
     """How long a phone takes from the stage before to this one."""

@@ -29,6 +29,8 @@ _FIRST_SETTINGS = {
     ("system", "accelerometer_rotation"): "0",
     ("system", "user_rotation"): "0",
     ("system", "screen_off_timeout"): "60000",
+    ("system", "screen_brightness"): "102",
+    ("system", "screen_brightness_mode"): "0",
     ("secure", "default_input_method"): KEYBOARD,
     ("secure", "enabled_input_methods"): f"{KEYBOARD}:{TEXT_BRIDGE}",
     ("secure", "show_ime_with_hard_keyboard"): "0",
@@ -264,7 +266,7 @@ class Phone:
 
     async def run_boot(self) -> None:
         """Go through one boot's stages, as far as the fault plan lets it."""
-        self.boot.stage = BootStage.OFF
+        self.boot.enter(BootStage.OFF)
         self.begin_boot()
         stuck = self.faults.strikes("never_boots")
         last = BootStage[(stuck.text or "services").upper()] if stuck is not None else None

@@ -9,7 +9,7 @@ import tempfile
 import time
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from emulator_images.paper import avd as avds
@@ -215,7 +215,7 @@ async def _live(
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_boots(phone, doors)),
-            group.create_task(_announce(adb_socket, environment)),
+            group.create_task(_announce(phone, adb_socket, environment)),
             group.create_task(run_troubles(phone, doors.go_offline, os._exit)),
         ]
 
@@ -252,8 +252,8 @@ async def _boots(phone: Phone, doors: _Doors) -> None:
         doors.cut_all()
 
 
-async def _announce(adb_socket: socket.socket, environment: Mapping[str, str]) -> None:
-    """Tell an adb server of this phone, as the emulator does.
+async def _announce(phone: Phone, adb_socket: socket.socket, environment: Mapping[str, str]) -> None:
+    """Tell an adb server of this phone at each start of its adbd, as the emulator does.
 
     Only one named by `ANDROID_ADB_SERVER_PORT`: a phone of ours never shows itself to the server on the usual port.
     """
@@ -261,9 +261,10 @@ async def _announce(adb_socket: socket.socket, environment: Mapping[str, str]) -
     if not port.isdecimal():
         return
     message = f"host:emulator:{adb_socket.getsockname()[1]}"
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", int(port))
-    except OSError:
-        return
-    writer.write(f"{len(message):04x}{message}".encode())
-    writer.close()
+    while True:
+        await phone.boot.reached(Stage.ADBD)
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", int(port))
+            writer.write(f"{len(message):04x}{message}".encode())
+            writer.close()
+        await phone.boot.left(Stage.ADBD)

@@ -28,10 +28,11 @@ class Result:
 
 @dataclass
 class Lab:
-    """One private world: a home, an adb server on a socket file, AVDs."""
+    """One private world: a home, an adb server on a socket file (or a private loopback port), AVDs."""
 
     root: Path
     binary: Path = ADB
+    tcp_port: int = 0
     environment: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -45,7 +46,7 @@ class Lab:
             "ANDROID_AVD_HOME": str(self.root / "avd"),
             "XDG_RUNTIME_DIR": str(self.root / "run"),
             "TMPDIR": str(self.root),
-            "ADB_SERVER_SOCKET": f"localfilesystem:{self.root}/s",
+            "ADB_SERVER_SOCKET": f"tcp:{self.tcp_port}" if self.tcp_port else f"localfilesystem:{self.root}/s",
             "ADB_VENDOR_KEYS": str(self.root / "adbkey"),
             "ANDROID_ADB_LOG_PATH": str(self.root / "adb.log"),
             "ADB_MDNS": "0",
@@ -82,7 +83,7 @@ class Lab:
             stderr=subprocess.DEVNULL,
         )
         try:
-            wait_for(lambda: (self.root / "s").exists())
+            wait_for(lambda: listening(self.tcp_port) if self.tcp_port else (self.root / "s").exists())
             yield
         finally:
             process.kill()
@@ -91,8 +92,8 @@ class Lab:
     def announce(self, adb_port: int) -> None:
         """Tell the server of a phone, as emulators do."""
         message = f"host:emulator:{adb_port}"
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(f"{self.root}/s")
+        with socket.socket(socket.AF_INET if self.tcp_port else socket.AF_UNIX) as client:
+            client.connect(("127.0.0.1", self.tcp_port) if self.tcp_port else f"{self.root}/s")
             client.sendall(f"{len(message):04x}{message}".encode())
 
     def adb(self, *arguments: str, stdin: bytes | None = None, check: bool = False, timeout: float = 30) -> Result:
@@ -144,9 +145,17 @@ class RunningPhone:
         return [line for line in lines if event in {"", line["event"]}]
 
     def wait_booted(self) -> None:
-        """Wait until the phone is ready."""
-        self.lab.announce(self.adb_port)
-        wait_for(lambda: self.adb("shell", "getprop init.svc.bootanim").out.strip() == "stopped")
+        """Wait until the phone is ready; announced again each time, as after a reboot the server has forgotten it."""
+
+        def ready() -> bool:
+            self.lab.announce(self.adb_port)
+            return self.adb("shell", "getprop init.svc.bootanim").out.strip() == "stopped"
+
+        wait_for(ready)
+
+    def boot_id(self) -> str:
+        """The id of the boot that answers now; empty when none does."""
+        return self.adb("shell", "cat /proc/sys/kernel/random/boot_id").out.strip()
 
     def stderr(self) -> str:
         """What the process has printed so far."""

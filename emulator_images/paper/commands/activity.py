@@ -26,7 +26,7 @@ async def _am(call: Call) -> int:
 
 def _intent(options: dict[str, str], operands: list[str], *, flags: str = "") -> str:
     component = options.get("-n") or next((word for word in operands if "/" in word and "://" not in word), "")
-    uri = options.get("-d") or next((word for word in operands if "://" in word), "")
+    uri = _uri(options, operands)
     parts = [f"act={options['-a']}"] if "-a" in options else []
     if "-c" in options:
         parts.append(f"cat=[{options['-c']}]")
@@ -56,8 +56,7 @@ async def _start(call: Call) -> int:
         await call.err(f"Error type 3\nError: Activity class {{{name}/{_full(name, activity)}}} does not exist.\n")
         return 1
     if not component and package is None:
-        if options.get("-a", "").startswith("android.settings."):
-            package = phone.packages.get("com.android.settings")
+        package = _resolved(call, options, operands)
         if package is None:
             await call.err(
                 f"Error: Activity not started, unable to resolve {_intent(options, operands, flags='flg=0x10000000')}\n"
@@ -72,9 +71,12 @@ async def _start(call: Call) -> int:
     if "-S" in options:
         phone.died(package.name)
         phone.stage.remove(package.name)
+    uri = _uri(options, operands)
     cold = package.name not in phone.processes
-    phone.record("launch", package=package.name, activity=activity, uri=options.get("-d", ""), by="am")
+    phone.record("launch", package=package.name, activity=activity, uri=uri, by="am")
     made = phone.stage.start(package.app, activity)
+    if uri:
+        phone.stage.activity.texts["url"] = uri
     if not made:
         await call.err(
             "Warning: Activity not started, intent has been delivered to currently running top-most instance.\n"
@@ -86,6 +88,21 @@ async def _start(call: Call) -> int:
             f"Status: ok\nLaunchState: {state}\nActivity: {front}\nTotalTime: 123\nWaitTime: 130\nComplete\n"
         )
     return 0
+
+
+def _uri(options: dict[str, str], operands: list[str]) -> str:
+    return options.get("-d") or next((word for word in operands if "://" in word), "")
+
+
+def _resolved(call: Call, options: dict[str, str], operands: list[str]) -> Installed | None:
+    """The package that answers an intent which names none."""
+    packages = call.phone.packages
+    if options.get("-a", "").startswith("android.settings."):
+        return packages.get("com.android.settings")
+    if options.get("-c") == "android.intent.category.HOME":
+        return packages.get("com.android.launcher3")
+    scheme = _uri(options, operands).partition(":")[0]
+    return next((package for package in packages.all() if scheme and scheme in package.app.schemes), None)
 
 
 def _full(package: str, activity: str) -> str:

@@ -176,6 +176,13 @@ async def _reboot(call: Call) -> int:
     return 0
 
 
+async def _remount(call: Call) -> int:
+    if not call.phone.files.root:
+        return await call.fail('Not running as root. Try "adb root" first.')
+    await call.out("remount succeeded\n")
+    return 0
+
+
 async def _svc(call: Call) -> int:
     if call.args[:2] == ("power", "stayon"):
         call.phone.settings[("global", "stay_on_while_plugged_in")] = "7"
@@ -227,6 +234,25 @@ async def _ime(call: Call) -> int:
     return 0
 
 
+async def _ifconfig(call: Call) -> int:
+    device = call.args[0] if call.args else "wlan0"
+    if device not in {"wlan0", "eth0"}:
+        return await call.fail(f"ifconfig: {device}: No such device")
+    await call.out(
+        f"{device}     Link encap:Ethernet  HWaddr 02:00:00:00:00:00\n"
+        "          inet addr:10.0.2.16  Bcast:10.0.2.255  Mask:255.255.255.0\n"
+        "          UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n"
+    )
+    return 0
+
+
+async def _ip(call: Call) -> int:
+    await call.out(
+        "10: wlan0: <BROADCAST,MULTICAST,UP> mtu 1500 state UP\n    inet 10.0.2.16/24 brd 10.0.2.255 scope global wlan0\n"
+    )
+    return 0
+
+
 async def _bugreportz(call: Call) -> int:
     if call.args[:1] == ("-v",):
         await call.err("1.2\n")
@@ -238,5 +264,5 @@ COMMANDS: dict[str, Command] = {
     "getprop": _getprop, "setprop": _setprop, "settings": _settings, "content": _content, "service": _service,
     "id": _id, "whoami": _id, "date": _date, "uptime": _uptime, "ps": _ps, "pidof": _pidof, "pgrep": _pidof,
     "kill": _kill, "pkill": _kill, "killall": _kill, "uname": _uname, "reboot": _reboot, "svc": _svc,
-    "run-as": _run_as, "ime": _ime, "bugreportz": _bugreportz,
+    "remount": _remount, "run-as": _run_as, "ime": _ime, "ifconfig": _ifconfig, "ip": _ip, "bugreportz": _bugreportz,
 }  # fmt: skip

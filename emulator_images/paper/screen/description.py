@@ -62,7 +62,10 @@ class Screen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class App(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One app: its package, what the launcher says of it, and its activities (the first is the main one)."""
+    """One app: its package, what the launcher says of it, and its activities (the first is the main one).
+
+    `schemes` are those of the URIs that open it; the URI is put into the text of its item `url`.
+    """
 
     package: str
     label: str
@@ -73,6 +76,7 @@ class App(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     launchable: bool = True
     system: bool = False
     permissions: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
 
     def screen(self, activity: str) -> Screen | None:
         """The screen of an activity named in full or with a leading dot."""

@@ -79,9 +79,9 @@ async def _framebuffer(phone: Phone, stream: Stream) -> None:
 
     with Image.open(io.BytesIO(picture(phone))) as image:
         pixels = image.convert("RGBA").tobytes()
-        colours = (0, 8, 8, 8, 16, 8, 24, 8)  # offset and length of red, green, blue, alpha
+        colours = (0, 8, 16, 8, 8, 8, 24, 8)  # offset and length of red, blue, green, alpha
         await stream.write(
-            struct.pack("<IIIIII", 2, 32, 0, len(pixels), image.width, image.height) + struct.pack("<8I", *colours)
+            struct.pack("<IIIIII", 2, 32, 1, len(pixels), image.width, image.height) + struct.pack("<8I", *colours)
         )
     await stream.write(pixels)
 
@@ -133,7 +133,7 @@ class Reverses:
             return
         if here in self._rules:
             self._rules[here] = (there, self._rules[here][1])
-            await stream.write(b"OKAYOKAY")
+            await stream.write(b"OKAY")
             return
         wanted = int(here.removeprefix("tcp:") or 0)
 
@@ -149,7 +149,7 @@ class Reverses:
         if wanted == 0:
             here = f"tcp:{port}"
         self._rules[here] = (there, server)
-        await stream.write(b"OKAYOKAY" + (_message(str(port)) if wanted == 0 else b""))
+        await stream.write(b"OKAY" + (_message(str(port)) if wanted == 0 else b""))
 
     async def _bridge(self, here: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         rule = self._rules.get(here) or next(iter(self._rules.values()))
