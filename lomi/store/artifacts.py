@@ -156,7 +156,7 @@ class ArtifactStore:
             raise Refusal(ErrorCode.TARGET_NOT_FOUND)
         holding.pins += 1
         try:
-            wire = await self._database.read(partial(artifact_rows.wire, artifact_id=artifact_id))
+            wire = await self._wire(artifact_id)
             if wire is None:
                 raise Refusal(ErrorCode.TARGET_NOT_FOUND)
             artifact = msgspec.json.decode(wire, type=Artifact)
@@ -242,16 +242,15 @@ class ArtifactStore:
         self._quota.add(holding)
         ids = [gone.id for gone in leaving]
         reserved = self._database.write(
-            partial(artifact_rows.reserve, holding=holding, workspace_id=workspace_id, now_s=now_s, leaving=ids)
+            partial(artifact_rows.reserve, holding=holding, workspace_id=workspace_id, now_s=now_s, leaving=ids),
+            told=partial(self._restore, leaving),
         )
-        # Told by the row, not by who waits for it: a caller that gives up must not bring removed artifacts back.
-        reserved.add_done_callback(partial(self._restore, leaving))
         await asyncio.shield(reserved)
         if ids:
             await _thread(self._blobs.remove, *ids)
 
-    def _restore(self, leaving: Sequence[Holding], done: "asyncio.Future[None]") -> None:
-        if done.exception() is not None:
+    def _restore(self, leaving: Sequence[Holding], failure: Exception | None) -> None:
+        if failure is not None:
             for holding in leaving:
                 self._quota.add(holding)
 
@@ -275,6 +274,12 @@ class ArtifactStore:
         self._database.write(partial(artifact_rows.delete, artifact_ids=[holding.id]), single=True)
         with contextlib.suppress(OSError):
             await _thread(self._blobs.remove, holding.id)
+
+    async def _wire(self, artifact_id: str) -> bytes | None:
+        try:
+            return await self._database.read(partial(artifact_rows.wire, artifact_id=artifact_id))
+        except StoreUnavailable as failed:
+            raise Refusal(ErrorCode.STORAGE_UNAVAILABLE, failed.reason) from failed
 
     def _stored(self, holding: Holding, artifact: Artifact) -> StoredArtifact:
         return StoredArtifact(

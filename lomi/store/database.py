@@ -16,7 +16,7 @@ from lomi.store.failure import StoreUnavailable, failure_reason
 from lomi.store.place import open_private
 from lomi.store.verify import verify
 from lomi.store.witness import Witness
-from lomi.store.writer import Work, Writer
+from lomi.store.writer import Told, Work, Writer
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -44,7 +44,8 @@ class Shape:
 class Database(Generic[P]):
     """An open database. `prepared` is what the `prepare` step of its opening returned."""
 
-    def __init__(self, writer: Writer, reader: Connection, namespace: uuid.UUID, prepared: P) -> None:
+    def __init__(self, writer: Writer, reader: Connection, *, path: Path, namespace: uuid.UUID, prepared: P) -> None:
+        self._path = path
         self._writer = writer
         self._reader = reader
         self.namespace = namespace
@@ -60,13 +61,18 @@ class Database(Generic[P]):
         """Commits since the opening."""
         return self._writer.commits
 
-    def write(self, work: Work[T], *, single: bool = False) -> "asyncio.Future[T]":
+    def write(self, work: Work[T], *, single: bool = False, told: Told | None = None) -> "asyncio.Future[T]":
         """Queue `work`, a function of the connection; see `Writer.put`."""
-        return self._writer.put(work, single=single)
+        return self._writer.put(work, single=single, told=told)
 
     async def read(self, work: Work[T]) -> T:
-        """Run `work` on the read-only connection; it sees what is durable."""
-        return await self._reader.visit(work)
+        """Run `work` on the read-only connection; it sees what is durable.
+
+        Raises:
+            StoreUnavailable: the disk failed.
+        """
+        with _failures_told(self._path):
+            return await self._reader.visit(work)
 
 
 @contextlib.asynccontextmanager
@@ -102,14 +108,20 @@ async def open_database(
             await asyncio.to_thread(witness.settle, sequence, namespace.bytes)
             reader = await stack.enter_async_context(reading(path))
         writer = Writer(
-            connection, path=path, witness=witness, sequence=sequence, namespace=namespace.bytes, failpoints=failpoints
+            connection,
+            path=path,
+            witness=witness,
+            sequence=sequence,
+            wal_bytes=shape.wal_bytes,
+            namespace=namespace.bytes,
+            failpoints=failpoints,
         )
         writer.pages = pages
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(writer.run(), name=f"writer of {shape.name}")
                 try:
-                    yield Database(writer, reader, namespace, prepared)
+                    yield Database(writer, reader, path=path, namespace=namespace, prepared=prepared)
                 finally:
                     writer.end()
                     await _finished(task)

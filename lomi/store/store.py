@@ -25,6 +25,7 @@ from lomi.store.place import owned
 from lomi.store.recovery import Opening, recover
 from lomi.store.rows import EventRow, NewReceipt, ReconcileReport, RecoveryReport, StoredReceipt, Tombstone, Usage
 from lomi.store.schema import APPLICATION, MIGRATIONS
+from lomi.store.writer import Told
 
 T = TypeVar("T")
 
@@ -137,9 +138,8 @@ class Store:
             raise StoreFull("store_bytes")
         self._receipts += 1
         self._open.add(receipt.operation_id)
-        future = self._database.write(partial(receipts.insert, receipt=receipt, now_s=self._now()), single=True)
-        future.add_done_callback(partial(self._reserved, receipt.operation_id))
-        return future
+        work = partial(receipts.insert, receipt=receipt, now_s=self._now())
+        return self._database.write(work, single=True, told=partial(self._reserved, receipt.operation_id))
 
     def move(
         self,
@@ -162,7 +162,8 @@ class Store:
             decided_by=decided_by,
             now_s=self._now(),
         )
-        return self._ending(operation_id, state, self._database.write(work, single=True))
+        told = partial(self._settled, operation_id) if state in TERMINAL_STATES else None
+        return self._database.write(work, single=True, told=told)
 
     def settle(
         self, operation_id: str, state: OperationState, effect: EffectState, result: bytes | None
@@ -177,7 +178,7 @@ class Store:
         work = partial(
             receipts.settle, operation_id=operation_id, state=state, effect=effect, result=result, now_s=self._now()
         )
-        return self._ending(operation_id, state, self._database.write(work, single=True))
+        return self._database.write(work, single=True, told=partial(self._settled, operation_id))
 
     def put_epoch(self, epoch: str, session_id: str, expires_s: int) -> "asyncio.Future[None]":
         """Store a retry epoch of this broker and one session.
@@ -191,9 +192,7 @@ class Store:
         self._epochs += 1
         values = (epoch, session_id, expires_s)
         query = "INSERT INTO epochs SELECT ?1, ?2, instance_id, ?3 FROM instance"
-        future = self._run(query, values)
-        future.add_done_callback(self._epoch_stored)
-        return future
+        return self._run(query, values, told=self._epoch_stored)
 
     def put_layout(self, revision: int, body: bytes) -> "asyncio.Future[None]":
         """Store the layout; its revision only grows.
@@ -304,32 +303,26 @@ class Store:
         results = min(unfinished, self._limits.work_items)
         return unfinished * _PAGES_PER_OPEN + results * _PAGES_PER_RESULT + _PAGES_SPARE
 
-    def _run(self, query: str, values: tuple[str | int | bytes, ...]) -> "asyncio.Future[None]":
+    def _run(
+        self, query: str, values: tuple[str | int | bytes, ...], told: Told | None = None
+    ) -> "asyncio.Future[None]":
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(query, values)
 
-        return self._database.write(work, single=True)
+        return self._database.write(work, single=True, told=told)
 
     def _now(self) -> int:
         return int(self._clock.time())
 
-    def _ending(
-        self, operation_id: str, state: OperationState, future: "asyncio.Future[None]"
-    ) -> "asyncio.Future[None]":
-        if state in TERMINAL_STATES:
-            future.add_done_callback(partial(self._settled, operation_id))
-        return future
-
-    def _reserved(self, operation_id: str, done: "asyncio.Future[None]") -> None:
-        # A waiter that gave up says nothing about the row: then it counts as stored, which errs on the safe side.
-        if not done.cancelled() and done.exception() is not None:
+    def _reserved(self, operation_id: str, failure: Exception | None) -> None:
+        if failure is not None:
             self._receipts -= 1
             self._open.discard(operation_id)
 
-    def _settled(self, operation_id: str, done: "asyncio.Future[None]") -> None:
-        if done.cancelled() or done.exception() is None:
+    def _settled(self, operation_id: str, failure: Exception | None) -> None:
+        if failure is None:
             self._open.discard(operation_id)
 
-    def _epoch_stored(self, done: "asyncio.Future[None]") -> None:
-        if not done.cancelled() and done.exception() is not None:
+    def _epoch_stored(self, failure: Exception | None) -> None:
+        if failure is not None:
             self._epochs -= 1

@@ -5,6 +5,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,24 +16,41 @@ from lomi.store.witness import Witness
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
+Told = Callable[[Exception | None], None]
+"""Called in the loop with what became of a write, also when nobody waits any more; None is durable."""
 
 _BATCH = 256
 # After these the pages in memory and on disk may differ: only a restart, which verifies everything, may go on.
 _BEYOND_DOUBT = frozenset(
     {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 )
+# A value that SQLite can't take is the fault of that job alone.
+_FAULTS = (sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.DataError, ValueError, TypeError, OverflowError)
+_LOG_LOOKED_AT = 256
 _UNIQUE = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 
 class _Job(Generic[T]):
-    __slots__ = ("failure", "future", "result", "single", "work")
+    __slots__ = ("failure", "future", "result", "single", "told", "work")
 
-    def __init__(self, work: Work[T], future: "asyncio.Future[T]", *, single: bool) -> None:
+    def __init__(self, work: Work[T], future: "asyncio.Future[T]", *, single: bool, told: Told | None) -> None:
         self.work = work
+        self.told = told
         self.single = single
         self.future = future
         self.result: T
         self.failure: Exception | None = None
+
+    def resolve(self) -> None:
+        """Pass on what became of it."""
+        if self.told is not None:
+            self.told(self.failure)
+        if self.future.done():
+            return
+        if self.failure is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.failure)
 
 
 class Writer:
@@ -47,9 +65,12 @@ class Writer:
         sequence: int,
         namespace: bytes,
         failpoints: Failpoints,
+        wal_bytes: int,
     ) -> None:
         self._connection = connection
         self._path = path
+        self._log = path.with_name(path.name + "-wal")
+        self._wal_bytes = wal_bytes
         self._witness = witness
         self._sequence = sequence
         self._namespace = namespace
@@ -63,7 +84,7 @@ class Writer:
         self.commits = 0
         """Commits since the start."""
 
-    def put(self, work: Work[T], *, single: bool = False) -> "asyncio.Future[T]":
+    def put(self, work: Work[T], *, single: bool = False, told: Told | None = None) -> "asyncio.Future[T]":
         """Queue `work`; the future resolves when it is durable, or fails when nothing of it is stored.
 
         Cancelling the future does not take the work back. `work` runs on the connection's thread, inside a transaction.
@@ -76,31 +97,35 @@ class Writer:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # Whoever stopped waiting must not make the loop complain about a failure that nobody fetched.
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        job = _Job(work, future, single=single, told=told)
         if self._ending or self._doubt:
-            future.set_exception(StoreUnavailable("store_failed"))
+            job.failure = StoreUnavailable("store_failed")
+            job.resolve()
         else:
-            self._waiting.append(_Job(work, future, single=single))
+            self._waiting.append(job)
             self._wake.set()
         return future
 
     async def run(self) -> None:
         """Commit what waits until `end`; leaves nothing waiting."""
-        while True:
-            if not self._waiting:
-                if self._ending:
-                    return
-                self._wake.clear()
-                await self._wake.wait()
-                continue
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
-            await self._connection.visit(partial(self._commit_all, batch))
-            for job in batch:
-                if job.future.done():
-                    continue
-                if job.failure is None:
-                    job.future.set_result(job.result)
+        try:
+            while self._waiting or not self._ending:
+                if self._waiting:
+                    await self._commit_next()
                 else:
-                    job.future.set_exception(job.failure)
+                    self._wake.clear()
+                    await self._wake.wait()
+        finally:
+            self._ending = True
+            for job in self._waiting:
+                job.failure = StoreUnavailable("store_failed")
+                job.resolve()
+
+    async def _commit_next(self) -> None:
+        batch = list(islice(self._waiting, _BATCH))
+        await self._connection.visit(partial(self._commit_all, batch))
+        for _ in batch:
+            self._waiting.popleft().resolve()
 
     def end(self) -> None:
         """Take no more work; `run` returns when what waits is committed."""
@@ -118,6 +143,7 @@ class Writer:
     def _commit(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> bool:
         """Run the jobs in one transaction; False when none of them is stored because storage failed."""
         try:
+            self._bound_log(connection)
             connection.execute("BEGIN IMMEDIATE")
             for job in batch:
                 job.failure = None
@@ -133,11 +159,12 @@ class Writer:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             unavailable = StoreUnavailable(self._reason(error))
-            if connection.in_transaction:
-                self._roll_back(connection)
             for job in batch:
                 job.failure = job.failure or unavailable
             return False
+        finally:
+            if connection.in_transaction:
+                self._roll_back(connection)
         self._failpoints.reach("after_commit")
         self._sequence += 1
         self.pages = pages
@@ -154,6 +181,8 @@ class Writer:
             job.failure = error
         except sqlite3.IntegrityError as error:
             job.failure = _translate(error)
+        except _FAULTS as error:
+            job.failure = error
         if job.single:
             return
         if job.failure is not None:
@@ -165,6 +194,13 @@ class Writer:
             connection.execute("ROLLBACK")
         except sqlite3.Error:
             self._doubt = True
+
+    def _bound_log(self, connection: sqlite3.Connection) -> None:
+        """Readers can keep the log from beginning anew, and one over its bound would be refused at the next opening."""
+        if self.commits % _LOG_LOOKED_AT or not self._log.exists():
+            return
+        if self._log.stat().st_size > self._wal_bytes // 2:
+            connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
 
     def _note(self) -> None:
         try:

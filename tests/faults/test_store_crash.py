@@ -91,6 +91,25 @@ async def test_a_process_killed_at_random_moments_loses_nothing_acknowledged(tmp
         await check_receipts_of_life(home, life, everything)
 
 
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(5))
+async def test_many_lives_killed_at_random_moments_lose_nothing_acknowledged(tmp_path: Path, seed: int) -> None:
+    """Forty lives of one home, each killed after a random number of acknowledgements or at a random commit."""
+    chance = random.Random(seed)
+    for life in range(40):
+        point = f"{chance.choice(['before_commit', 'after_commit'])}:{chance.randrange(1, 80)}"
+        armed = {"LOMI_FAILPOINT": point} if chance.random() < 0.5 else {}
+        async with child("write", tmp_path, FIRST=str(1 + life * 10_000), **armed) as process:
+            assert process.stdout is not None
+            if not armed:
+                for _ in range(chance.randrange(1, 150)):
+                    await process.stdout.readline()
+                process.kill()
+            acknowledged = await said(process)
+        await check_receipts_of_life(tmp_path, life, acknowledged)
+
+
 async def check_receipts_of_life(home: Path, life: int, acknowledged: list[tuple[str, str]]) -> None:
     async with store_child.open_store(home, f"after-{life}") as store:
         for word, rest in acknowledged:

@@ -83,6 +83,20 @@ async def test_a_bad_job_does_not_fail_its_neighbours(tmp_path: Path) -> None:
         assert {row.state for row in await store.receipts()} == {S.RUNNING, S.SUCCEEDED}
 
 
+async def test_a_value_that_sqlite_cannot_take_fails_alone(tmp_path: Path) -> None:
+    """A lone surrogate or a number beyond 64 bits is that write's own failure; the store goes on."""
+    async with store_at(tmp_path) as store:
+        before = store.reserve(receipt(1))
+        surrogate = store.reserve(receipt(2, resource="\ud800"))
+        after = store.reserve(receipt(3))
+        outcomes = await asyncio.gather(before, surrogate, after, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [type(None), UnicodeEncodeError, type(None)]
+        with pytest.raises(OverflowError):
+            await store.put_layout(1 << 64, b"")
+        await store.reserve(receipt(4))
+        assert len(await store.receipts()) == 3
+
+
 async def test_a_result_is_written_once_with_the_end(tmp_path: Path) -> None:
     """Settling stores result and state together; a second end is refused and changes nothing."""
     async with store_at(tmp_path) as store:
@@ -221,12 +235,15 @@ async def test_the_store_is_full_at_4096_receipts(tmp_path: Path) -> None:
 
 
 async def test_a_refused_reservation_does_not_use_up_the_bound(tmp_path: Path) -> None:
-    """Duplicates count for nothing; epochs have a bound of their own."""
+    """Duplicates count for nothing, also when nobody waits for the answer; epochs have a bound of their own."""
     async with store_at(tmp_path, receipts=2, epochs=2) as store:
         await store.reserve(receipt(1))
         for number in range(2, 6):
             with pytest.raises(ReceiptExists):
                 await store.reserve(receipt(number, request_key="key-1"))
+        abandoned = store.reserve(receipt(8, request_key="key-1"))
+        abandoned.cancel()
+        await store.put_layout(1, b"")
         await store.reserve(receipt(9))
         with pytest.raises(StoreFull):
             store.reserve(receipt(10))
