@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from devices.faults import ChannelLost
@@ -73,6 +73,8 @@ async def open_console(port: int, home: Path, *, step_s: float) -> AsyncIterator
         yield console
     finally:
         writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 def _token(greeting: tuple[str, ...], home: Path) -> str:

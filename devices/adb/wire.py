@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,6 +156,8 @@ class AdbClient:
             yield AdbStream(reader, writer)
         finally:
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     @asynccontextmanager
     async def _step(self, what: str) -> AsyncIterator[None]:

@@ -31,11 +31,17 @@ def test_noise_in_a_device_list_is_no_device() -> None:
     )
 
 
-@pytest.mark.parametrize("word", ["$(reboot)", "`id`", "a;b&&c|d", "'", 'it\'s "x"', "%s", "*?[a]", "~", "-n", ""])
-async def test_a_quoted_word_is_one_literal_argument(tmp_path: Path, word: str) -> None:
-    """Whatever a word holds, the device's shell hands it on unchanged (pains 48)."""
+WORDS = ["$(reboot)", "`id`", "a;b&&c|d", "'", 'it\'s "x"', "%s", "*?[a]", "~", "-n", "", "\\", "$HOME", "\t"]
+
+
+async def test_a_quoted_word_is_one_literal_argument(tmp_path: Path) -> None:
+    """Whatever a word holds, the device's shell hands it on unchanged; line breaks are refused (pains 48)."""
     async with a_phone(tmp_path) as phone:
-        assert await on_device(phone, f"printf '%s|' {quote(word)} end") == f"{word}|end|"
+        for word in WORDS:
+            assert await on_device(phone, f"printf '%s|' {quote(word)} end") == f"{word}|end|"
+    for word in ("a\nb", "a\0b"):
+        with pytest.raises(ValueError, match="line break"):
+            quote(word)
 
 
 async def test_a_strangers_adb_sees_nothing_and_may_do_nothing(tmp_path: Path) -> None:
@@ -69,15 +75,20 @@ async def test_silence_is_a_typed_time_out(tmp_path: Path) -> None:
     """A server that accepts and says nothing costs one deadline, not for ever (pains 27)."""
     path = tmp_path / "s"
 
+    left = asyncio.Event()
+
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
+        await writer.wait_closed()
+        left.set()
 
     server = await asyncio.start_unix_server(silent, path)
     async with server:
         with pytest.raises(ChannelLost) as fault:
             await AdbClient(path, step_s=0.2).rows()
         assert fault.value.reason == "adb_timeout"
+        await left.wait()
         with pytest.raises(ChannelLost) as refused:
             await AdbClient(tmp_path / "nobody").rows()
         assert refused.value.reason == "channel_lost"
