@@ -24,6 +24,8 @@ from lomi.terminals.reads import observation_of
 from lomi.terminals.terminal import Command, PromptLostError, Terminal
 
 _KEYS = {"enter": b"\r", "tab": b"\t", "escape": b"\x1b", "backspace": b"\x7f", "ctrl_c": b"\x03", "ctrl_d": b"\x04"}
+EARLY_S = 1.0
+"""How long bash may take from saying that a command begins to having it in the foreground."""
 
 
 class TerminalActs:
@@ -68,14 +70,24 @@ class TerminalActs:
         permit.yield_turn()
         async with asyncio.TaskGroup() as group:
             ended = group.create_task(command.ended.wait())
-            asked = group.create_task(self._interrupt_when_asked(terminal, permit))
+            asked = group.create_task(self._interrupt_when_asked(terminal, command, permit))
             await ended
             asked.cancel()
         return self._ended(given, command, permit)
 
-    async def _interrupt_when_asked(self, terminal: Terminal, permit: Permit) -> None:
+    async def _interrupt_when_asked(self, terminal: Terminal, command: Command, permit: Permit) -> None:
+        """One Ctrl+C; a second where the first came so early that bash, still starting the command, may have missed it."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
         await permit.cancel_requested()
+        early = clock() - began < EARLY_S
         await terminal.interrupt()
+        if early:
+            try:
+                async with asyncio.timeout(EARLY_S):
+                    await command.ended.wait()
+            except TimeoutError:
+                await terminal.interrupt()
 
     def _ended(self, given: TerminalRunInput, command: Command, permit: Permit) -> Outcome:
         result = TerminalCommand(
