@@ -1,7 +1,7 @@
 """Starts `lomi` processes fast: one process has imported everything and forks; each fork is a broker of its own.
 
-Run as a program it reads one JSON object per line, `{"arguments", "environment", "stdout", "stderr"}` (paths), and answers
-each with the pid; a pid that ends is told as `{"ended": pid, "code": n}`.
+Run as a program it reads one JSON object per line, `{"arguments", "environment", "stdout", "stderr"}` (paths), and
+answers each with the pid; a pid that ends is told as `{"ended": pid, "code": n}`.
 """
 
 import json
@@ -29,7 +29,7 @@ def _child(order: dict[str, object]) -> None:
         except OSError:
             continue
     sys.argv = ["lomi", *order["arguments"]]  # type: ignore[misc]
-    from lomi.cli.main import main  # noqa: PLC0415
+    from lomi.cli.main import main
 
     code = 1
     try:
@@ -56,10 +56,10 @@ def _reap() -> None:
 
 def main() -> None:
     """Serve until the end of standard input."""
-    import lomi.broker.policy  # noqa: PLC0415
-    import lomi.cli.main  # noqa: PLC0415
-    import lomi.cli.up  # noqa: PLC0415
-    import lomi.host  # noqa: F401, PLC0415
+    import lomi.broker.policy
+    import lomi.cli.main
+    import lomi.cli.up
+    import lomi.host  # noqa: F401
 
     woken, wake = os.pipe()
     os.set_blocking(wake, False)

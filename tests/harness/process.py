@@ -51,6 +51,7 @@ class Nursery:
                 with self._news:
                     self._codes[said["ended"]] = said["code"]
                     self._news.notify_all()
+        self._started.put(0)
 
     def start(self, arguments: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path) -> int:
         """Fork one `lomi`; returns its pid."""
@@ -65,6 +66,7 @@ class Nursery:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             self._process.stdin.flush()
             pid = self._started.get(timeout=60)
+            assert pid, "the forking process has ended; see what it printed to stderr"
         with self._news:
             self._codes.pop(pid, None)
         return pid
@@ -178,9 +180,9 @@ def processes_that_name(place: Path) -> Iterator[tuple[int, str]]:
             continue
         with contextlib.suppress(OSError):
             command = (entry / "cmdline").read_bytes()
-            if mark in command or mark in (entry / "environ").read_bytes():
-                if process_state(int(entry.name)) not in ("Z", ""):
-                    yield int(entry.name), command.replace(b"\0", b" ").decode(errors="replace").strip()
+            named = mark in command or mark in (entry / "environ").read_bytes()
+            if named and process_state(int(entry.name)) not in ("Z", ""):
+                yield int(entry.name), command.replace(b"\0", b" ").decode(errors="replace").strip()
 
 
 _nursery: list[Nursery] = []

@@ -86,3 +86,10 @@ def locked_storage(home: Path) -> Iterator[None]:
             yield
         finally:
             connection.execute("ROLLBACK")
+
+
+def artifacts_with(home: Path, sha256: str) -> int:
+    """How many ready artifacts hold these bytes."""
+    with _reading(home) as connection:
+        query = "SELECT count(*) FROM artifacts WHERE sha256 = ? AND stage = 'ready'"
+        return int(connection.execute(query, (sha256,)).fetchone()[0])

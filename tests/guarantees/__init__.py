@@ -1,0 +1,1 @@
+"""The guarantee table: every working tool under every hazard, measured on a real broker."""

@@ -1,0 +1,107 @@
+"""Examples of the terminal tools, in a real bash."""
+
+from typing import Any
+
+from guarantees.examples import Arguments, example, same_but
+from guarantees.stage import Actor, Stage, until
+
+PROOF = "proof.txt"
+
+
+async def terminal_of(stage: Stage, actor: Actor) -> Arguments:
+    """A terminal at an idle prompt that this actor holds."""
+    kept = actor.kept.get("terminal")
+    if kept is None:
+        created = await actor.agent.do("lomi_terminal_create", await _create(stage, actor))
+        names = ("panelId", "terminalSessionId", "leaseId")
+        kept = actor.kept["terminal"] = {
+            "workspaceId": actor.agent.workspace,
+            **{name: created.result[name] for name in names},
+        }
+    named = {name: value for name, value in kept.items() if name != "leaseId"}
+
+    async def ready() -> bool:
+        return (await actor.agent.ask("lomi_terminal_read", **named)).data["prompt"] == "ready"
+
+    await until(ready)
+    return dict(kept)
+
+
+def _lines(stage: Stage, actor: Actor, word: str) -> int:
+    proof = stage.folder(actor) / PROOF
+    return proof.read_text().split().count(word) if proof.exists() else 0
+
+
+async def _panels_titled(stage: Stage, actor: Actor, arguments: Arguments) -> int:
+    listed = (await actor.agent.ask("lomi_panel_list", workspaceId=arguments["workspaceId"], limit=500)).data["items"]
+    return sum(row["title"] == arguments["title"] for row in listed)
+
+
+@example("lomi_terminal_create", effects=_panels_titled)
+async def _create(stage: Stage, actor: Actor) -> Arguments:
+    return await actor.agent.revised(cwdRelative="", title=stage.fresh("shell"))
+
+
+@example("lomi_terminal_read")
+async def _read(stage: Stage, actor: Actor) -> Arguments:
+    terminal = await terminal_of(stage, actor)
+    return {name: value for name, value in terminal.items() if name != "leaseId"}
+
+
+async def _ran(stage: Stage, actor: Actor, arguments: Arguments) -> int:
+    return _lines(stage, actor, arguments["command"].split()[1])
+
+
+async def _lasting_run(stage: Stage, actor: Actor) -> Arguments:
+    arguments = await _run(stage, actor)
+    return {**arguments, "command": arguments["command"] + "; sleep 300"}
+
+
+@example("lomi_terminal_run", effects=_ran, vary=same_but(command="echo other"), lasting=_lasting_run)
+async def _run(stage: Stage, actor: Actor) -> Arguments:
+    terminal = await terminal_of(stage, actor)
+    return {**await actor.agent.keyed(), **terminal, "command": f"echo {stage.fresh('ran')} >> {PROOF}"}
+
+
+async def _typed(stage: Stage, actor: Actor, arguments: Arguments) -> int:
+    word = arguments["input"]["text"].split()[1]
+
+    async def written() -> int:
+        return _lines(stage, actor, word)
+
+    try:
+        return int(await until(written, 1.0))
+    except TimeoutError:
+        return 0
+
+
+def _other_text(arguments: Arguments) -> Arguments:
+    return {**arguments, "input": {"type": "text", "text": "other"}}
+
+
+async def _next_sequence(actor: Actor, terminal: dict[str, Any]) -> str:
+    named = {name: value for name, value in terminal.items() if name != "leaseId"}
+    return str((await actor.agent.ask("lomi_terminal_read", **named)).data["nextInputSequence"])
+
+
+@example("lomi_terminal_input", effects=_typed, vary=_other_text, ahead=("lomi_terminal_run", _run))
+async def _input(stage: Stage, actor: Actor) -> Arguments:
+    terminal = await terminal_of(stage, actor)
+    text = f"echo {stage.fresh('typed')} >> {PROOF}\r"
+    sequence = await _next_sequence(actor, terminal)
+    return {**terminal, "inputSequence": sequence, "input": {"type": "text", "text": text}}
+
+
+@example("lomi_terminal_interrupt", vary=same_but(operationId="0" * 40))
+async def _interrupt(stage: Stage, actor: Actor) -> Arguments:
+    terminal = await terminal_of(stage, actor)
+    ran = await actor.agent.do("lomi_terminal_run", {**await actor.agent.keyed(), **terminal, "command": "true"})
+    return {**await actor.agent.keyed(), **await terminal_of(stage, actor), "operationId": ran.data["operationId"]}
+
+
+@example("lomi_panel_control", vary=same_but(action="claim"))
+async def _control(stage: Stage, actor: Actor) -> Arguments:
+    terminal = await terminal_of(stage, actor)
+    del terminal["leaseId"]
+    actor.kept.pop("terminal")
+    return {**await actor.agent.keyed(), **terminal, "action": "release"}

@@ -1,0 +1,76 @@
+"""A local web server whose pages tell it what was done to them, as any real application's would."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+_PAGE = """<!doctype html><title>Form</title><main style="height:3000px">
+<form method="post" action="/submit"><input name="text" aria-label="Text"><input type="password" name="secret"
+aria-label="Secret"><button>Send</button></form><button type="button" id="count" onclick="tell('click')">Count</button>
+<input aria-label="Keys" onkeydown="tell('key')" onfocus="this.dataset.f=1">
+<script>function tell(what) { fetch('/told?what=' + what + '&tag=' + encodeURIComponent(location.hash)) }
+addEventListener('scroll', () => tell('scroll'), {once: true})</script></main>"""
+
+
+class Site:
+    """The running server. `seen` holds (path, fields of query or form) in order of arrival."""
+
+    def __init__(self, port: int) -> None:
+        self.origin = f"http://127.0.0.1:{port}"
+        self.seen: list[tuple[str, dict[str, str]]] = []
+        self._news = threading.Condition()
+
+    def note(self, path: str, fields: dict[str, str]) -> None:
+        """Take one request in."""
+        with self._news:
+            self.seen.append((path, fields))
+            self._news.notify_all()
+
+    def count(self, path: str, **fields: str) -> int:
+        """How many requests for a path had these fields."""
+        return sum(where == path and fields.items() <= given.items() for where, given in list(self.seen))
+
+    def wait(self, path: str, seconds: float = 5.0, **fields: str) -> bool:
+        """Wait until there is one."""
+        with self._news:
+            return self._news.wait_for(lambda: self.count(path, **fields) > 0, seconds)
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Site]:
+    """A site on a port of its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer("")
+
+        def do_POST(self) -> None:
+            self._answer(self.rfile.read(int(self.headers.get("content-length", "0"))).decode())
+
+        def _answer(self, body: str) -> None:
+            parts = urlsplit(self.path)
+            fields = {name: values[0] for name, values in parse_qs(parts.query or body).items()}
+            site.note(parts.path, fields)
+            content = _PAGE.encode()
+            self.send_response(200)
+            self.send_header("content-type", "text/html; charset=utf-8")
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *words: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    site = Site(server.server_address[1])
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
