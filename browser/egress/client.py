@@ -13,7 +13,8 @@ from browser.egress.dial import AddressRefusedError, DialError, FailureReason, d
 from browser.egress.framing import BodyScanner, FramingError, scanner_for
 from browser.egress.gate import Gate, Route
 from browser.egress.grant import Admission, RefusedError
-from browser.egress.request_head import MalformedHeadError, RequestHead, parse_request_head
+from browser.egress.request_head import RequestHead, parse_request_head
+from browser.egress.request_headers import MalformedHeadError
 from browser.egress.tls_refusal import TlsRefusal
 from browser.egress.tunnel import Tunnel, TunnelEnd
 from browser.egress.upstream import Exchange, UpstreamLink
@@ -99,11 +100,11 @@ class ClientLink(asyncio.Protocol):
         self._head_due = None
         data, self._pending = self._pending[: end + 4], self._pending[end + 4 :]
         try:
-            head = parse_request_head(data)
+            head = parse_request_head(data, read=self._gate.headers.read)
         except MalformedHeadError as error:
             self._answer(error.status, "malformed", last=True)
             return False
-        self._close_after = head.close
+        self._close_after = head.headers.close
         self._begin(head)
         return True
 
@@ -112,7 +113,7 @@ class ClientLink(asyncio.Protocol):
         body = scanner_for(head.framing)
         self._body = None if body.done else body
         self._discarded = 0
-        if not self._gate.proves(head.authorization):
+        if not self._gate.proves(head.headers.authorization):
             self._answer(407, "credential_missing", last=self._body is not None)
             return
         self.proven = True

@@ -14,6 +14,7 @@ from browser.egress.dial import Resolve, belongs_to_this_machine
 from browser.egress.grant import Admission, Admitter, EgressGrant, RefusedError
 from browser.egress.origin import Scheme
 from browser.egress.record import NetworkEntry, Refusal, Ring
+from browser.egress.request_headers import HeaderReader
 
 if TYPE_CHECKING:
     from browser.egress.tls_refusal import RefusalIdentity
@@ -98,6 +99,7 @@ class Gate:
         self.keep_queries = keep_queries
         self.identity = identity
         self.dialling = dialling
+        self.headers = HeaderReader()
         self.ended = False
         self.network_log: Ring[NetworkEntry] = Ring(limits.records)
         self.refusals: Ring[Refusal] = Ring(limits.records)

@@ -8,8 +8,7 @@ import msgspec
 
 from browser.egress.framing import CHUNKED, UNTIL_CLOSE, Framing
 
-HEAD_END = re.compile(rb"\r?\n\r?\n")
-
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 # Lines that are no header are passed over, as browsers do; what is left is a name, a value and nothing between lines.
@@ -49,6 +48,16 @@ class ResponseHead(msgspec.Struct, frozen=True, kw_only=True):
     def interim(self) -> bool:
         """Whether the real answer is still to come."""
         return self.status < 200
+
+
+def head_end(data: bytes) -> int:
+    """Return where the first head in `data` ends, -1 if it does not yet; bare line feeds count as line ends."""
+    end = data.find(b"\r\n\r\n")
+    before = data if end < 0 else data[: end + 3]
+    if b"\n\n" in before or b"\n\r\n" in before:
+        match = _HEAD_END.search(data)
+        return match.end() if match is not None else -1
+    return end + 4 if end >= 0 else -1
 
 
 def parse_response_head(head: bytes, *, method: str) -> ResponseHead:

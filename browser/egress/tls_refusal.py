@@ -24,7 +24,7 @@ from browser.egress.addresses import Address
 from browser.egress.answers import own_answer
 from browser.egress.gate import Gate, Route
 from browser.egress.grant import RefusedError
-from browser.egress.request_head import asks_for_document
+from browser.egress.request_headers import asks_for_document
 
 _READ = 65_536
 

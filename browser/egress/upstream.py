@@ -9,7 +9,7 @@ from browser.egress.dial import FailureReason
 from browser.egress.framing import UNTIL_CLOSE, BodyScanner, FramingError, scanner_for
 from browser.egress.gate import Gate, Route
 from browser.egress.request_head import RequestHead
-from browser.egress.response_head import HEAD_END, MalformedResponseError, parse_response_head
+from browser.egress.response_head import MalformedResponseError, head_end, parse_response_head
 
 # That header comes with navigations only, so an answer cached as an image is not found again for a document: the engine
 # has to ask for that, and is refused.
@@ -127,17 +127,17 @@ class UpstreamLink(asyncio.Protocol):
     def _take_head(self, exchange: Exchange, data: bytes) -> None:
         self._head += data
         while True:
-            match = HEAD_END.search(self._head)
-            if match is None:
+            end = head_end(self._head)
+            if end < 0:
                 if len(self._head) > self._gate.limits.head:
                     self._invalid(exchange)
                 return
             try:
-                head = parse_response_head(self._head[: match.end()], method=exchange.head.method)
+                head = parse_response_head(self._head[:end], method=exchange.head.method)
             except MalformedResponseError:
                 self._invalid(exchange)
                 return
-            rest, self._head = self._head[match.end() :], b""
+            rest, self._head = self._head[end:], b""
             if not head.interim:
                 break
             exchange.begun = True

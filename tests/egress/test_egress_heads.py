@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from browser.egress.framing import CHUNKED, UNTIL_CLOSE, ChunkedScanner, FramingError
-from browser.egress.request_head import MalformedHeadError, parse_request_head
+from browser.egress.request_head import parse_request_head
+from browser.egress.request_headers import HeaderReader, MalformedHeadError
 from browser.egress.response_head import MalformedResponseError, parse_response_head
 
 
@@ -27,7 +28,7 @@ def test_a_request_is_passed_on_without_what_belongs_to_this_hop() -> None:
         )
     )
     assert head.wire() == b"GET /p?q=1 HTTP/1.1\r\nHost: a.test\r\nCookie: c=1\r\n\r\n"
-    assert (head.host, head.port, head.authorization, head.close) == ("a.test", 80, b"Basic x", True)
+    assert (head.host, head.port, head.headers.authorization, head.headers.close) == ("a.test", 80, b"Basic x", True)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +184,18 @@ def test_a_server_cannot_forge_the_proxy_mark() -> None:
     assert b"Lomi-Egress" not in parsed.wire
     assert b"Proxy-Authenticate" not in parsed.wire
     assert b"X: 1" in parsed.wire
+
+
+def test_remembered_header_lines_read_the_same_and_stay_few() -> None:
+    """A remembered block is the block that was read; the memory is bounded and takes in nothing refused."""
+    reader = HeaderReader()
+    for number in range(1_000):
+        block = b"Host: a.test\r\nX: %d\r\n\r\n" % number
+        assert reader.read(block) == reader.read(block) == HeaderReader().read(block)
+    assert len(reader._known) <= 128
+    for _ in range(2):
+        with pytest.raises(MalformedHeadError):
+            reader.read(b"Host: a.test\r\nHost: a.test\r\n\r\n")
 
 
 def chunked(chunks: list[bytes]) -> bytes:
