@@ -22,7 +22,7 @@ from devices.state import Crash
 
 _T = TypeVar("_T")
 _SETTLE_MIN_S = 0.12
-_QUIET_S = 0.05
+_QUIET_S = 0.016
 _SLOW_LOOK_S = 0.1
 """A dump that took this long has itself waited for the screen to be idle."""
 
@@ -126,6 +126,7 @@ class Eyes:
             if now - start >= within:
                 break
             await world.sleep(_QUIET_S)
+        dark = (last.tree is None or not changed) and await observing.display_is_off(lanes.look, within=5.0)
         snapshot = None if last.tree is None else self._keep(running, last, last_began, settled=settled)
         self._crashes = known | frozenset(last.crashes)
         return Observation(
@@ -134,7 +135,7 @@ class Eyes:
             settled=settled,
             focus=last.focus,
             crashes=tuple(crash for crash in last.crashes if crash not in known),
-            display_off=last.display_off is True,
+            display_off=dark,
             reason=None if last.fault is None else last.fault.reason,
             took_s=world.monotonic() - start,
         )

@@ -12,6 +12,7 @@ from devices.actor.stopping import end_orphan
 from devices.adb.server import AdbServer, serve
 from devices.phone import Phone
 from devices.spec import DeviceSpec, Identity
+from devices.tasks import background
 from devices.world import World
 
 
@@ -90,7 +91,7 @@ async def open_fleet(
         host = Host(
             server, outside, ports or PortPairs(), asyncio.Lock(), asyncio.Semaphore(2), next_generation, on_identity
         )
-        async with asyncio.TaskGroup() as group:
+        async with background() as group:
             fleet = Fleet(host, group, changed)
             try:
                 yield fleet

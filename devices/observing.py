@@ -1,5 +1,6 @@
 """Looking at a device: bounded dumps with retries, settling, and what appeared since the last look."""
 
+import asyncio
 from dataclasses import dataclass
 
 from devices import focus, state
@@ -13,6 +14,7 @@ from devices.state import Crash
 
 _SPLIT = "~~"
 _DUMP_LIMIT = 4 << 20
+_IN_LOOP = 16384
 _TTY = "uiautomator dump /dev/tty"
 _FILE = "/data/local/tmp/lomi_window.xml"
 _BY_FILE = f"uiautomator dump {_FILE} && cat {_FILE}; rm -f {_FILE}"
@@ -20,13 +22,12 @@ _BY_FILE = f"uiautomator dump {_FILE} && cat {_FILE}; rm -f {_FILE}"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One raw look: the tree or why there is none, the focused window, and the crash log's entries."""
+    """One raw look: the tree or why there is none, the focused window, and the crash log entries."""
 
     tree: Tree | None
     fault: TreeUnavailable | None
     focus: Focus
     crashes: tuple[Crash, ...]
-    display_off: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,12 @@ class Looker:
         Raises:
             ChannelLost: the device did not answer.
         """
-        parts = (self._dump, focus.FOCUS_LINE, state.CRASH_LINE, state.POWER_LINE)
+        parts = (self._dump, focus.FOCUS_LINE, state.CRASH_LINE)
         answer = await lane.run(f"; echo {_SPLIT}; ".join(parts), within=within, limit=_DUMP_LIMIT)
         dump, *rest = answer.out.split(f"{_SPLIT}\n".encode())
-        texts = [part.decode("utf-8", "replace") for part in rest] + [""] * 3
-        tree, fault = _read(Answer(dump, answer.err, answer.code))
+        texts = [part.decode("utf-8", "replace") for part in rest] + [""] * 2
+        told = Answer(dump, answer.err, answer.code)
+        tree, fault = await asyncio.to_thread(_read, told) if len(dump) > _IN_LOOP else _read(told)
         if fault is not None and b"<hierarchy" not in dump and self._dump == _TTY:
             by_file = await lane.run(_BY_FILE, within=within, limit=_DUMP_LIMIT)
             tree, retried = _read(by_file)
@@ -90,13 +92,7 @@ class Looker:
                 self._dump, fault = _BY_FILE, None
             else:
                 fault = retried
-        return Seen(
-            tree,
-            fault,
-            focus.parse(texts[0]),
-            state.crashes_in(texts[1]),
-            state.display_is_off(texts[2]),
-        )
+        return Seen(tree, fault, focus.parse(texts[0]), state.crashes_in(texts[1]))
 
 
 def _read(answer: Answer) -> tuple[Tree | None, TreeUnavailable | None]:
@@ -106,6 +102,15 @@ def _read(answer: Answer) -> tuple[Tree | None, TreeUnavailable | None]:
         if fault.reason == "tree_unavailable" and b"idle state" in answer.err:
             return None, TreeUnavailable("tree_not_idle", "the screen never became idle", evidence=answer.words[:400])
         return None, fault
+
+
+async def display_is_off(lane: ShellLane, *, within: float) -> bool:
+    """Whether the display is known to be off.
+
+    Raises:
+        ChannelLost: the device did not answer.
+    """
+    return state.display_is_off((await lane.run(state.POWER_LINE, within=within)).text) is True
 
 
 async def rotation(lane: ShellLane, *, within: float) -> int:

@@ -60,7 +60,8 @@ class DeviceSpec:
 
     `command` starts the emulator and takes the emulator's command line; `environment` is complete, nothing of ours is
     added but the places of keys, AVDs and the marker; `avd_home` holds NAME.ini and NAME.avd; `arguments` are boot
-    arguments of the image. `simulated` marks a device that is not Android.
+    arguments of the image. `simulated` marks a device that is not Android;
+    `quick_boot` lets it start from its stored snapshot, which is put aside when the device does not get ready from it.
     """
 
     device_id: str
@@ -75,6 +76,7 @@ class DeviceSpec:
     stopping: StopRule = StopRule()
     simulated: bool = False
     grpc: bool = False
+    quick_boot: bool = False
 
     @property
     def avd_directory(self) -> Path:
@@ -116,8 +118,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A device that is ready: its identity, Android's boot id, and how long each boot stage took in seconds."""
+    """A device that is ready: its identity, Android's boot id, and when each boot stage began in seconds.
+
+    `snapshot_dropped` says that its quick-boot snapshot was bad and a cold boot was counted instead.
+    """
 
     identity: Identity
     boot_id: str
     stages: tuple[tuple[str, float], ...]
+    snapshot_dropped: bool = False

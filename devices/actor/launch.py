@@ -1,16 +1,29 @@
 """The command line and the environment an emulator is started with."""
 
+import shutil
+
 from devices.adb.server import AdbServer
 from devices.processes import MARKER_VARIABLE
 from devices.spec import DeviceSpec, Ports
 
 
-def launch_argv(spec: DeviceSpec, ports: Ports) -> tuple[str, ...]:
-    """The emulator's arguments: the AVD by name, exactly our ports, gRPC only with a token."""
+def launch_argv(spec: DeviceSpec, ports: Ports, *, cold: bool) -> tuple[str, ...]:
+    """The emulator's arguments: the AVD by name, exactly our ports, gRPC only with a token, no snapshot when `cold`."""
     argv = [*spec.command, "-avd", spec.name, "-ports", f"{ports.console},{ports.adb}", *spec.arguments]
     if ports.grpc is not None:
         argv += ["-grpc", str(ports.grpc), "-grpc-use-token"]
+    if cold:
+        argv.append("-no-snapshot-load")
     return tuple(argv)
+
+
+def put_snapshot_aside(spec: DeviceSpec) -> None:
+    """Rename the quick-boot snapshot so that it is kept for a look but never loaded again; blocking."""
+    stored = spec.avd_directory / "snapshots" / "default_boot"
+    if stored.is_dir():
+        aside = stored.with_name("default_boot.bad")
+        shutil.rmtree(aside, ignore_errors=True)
+        stored.rename(aside)
 
 
 def launch_environment(spec: DeviceSpec, server: AdbServer, marker: str) -> dict[str, str]:

@@ -8,21 +8,22 @@ from typing import Any, Literal, TypeVar
 
 from devices import processes
 from devices.actor import boot, exits, locks
-from devices.actor.launch import launch_argv, launch_environment
+from devices.actor.launch import launch_argv, launch_environment, put_snapshot_aside
 from devices.actor.ports import PortPairs
 from devices.actor.stopping import take_down
 from devices.adb.server import AdbServer
 from devices.adb.shell import ShellLane
 from devices.engine.channel import EmulatorChannel, is_available, open_channel
 from devices.engine.discovery import announced
-from devices.faults import ChannelLost, DeviceFault, EmulatorExited, LaunchRefused, StopUnconfirmed
+from devices.faults import BootFailed, ChannelLost, DeviceFault, EmulatorExited, LaunchRefused, StopUnconfirmed
 from devices.spec import DeviceSpec, Identity, Ports, Running
+from devices.tasks import background
 from devices.world import Child, OutputTail, World
 
 Phase = Literal["stopped", "starting", "booting", "running", "offline", "stopping", "failed"]
 OnIdentity = Callable[[Identity], Awaitable[None]]
 NextGeneration = Callable[[str], Awaitable[str]]
-_PORT_TRIES = 4
+_TRIES = 4
 _T = TypeVar("_T")
 
 
@@ -93,6 +94,7 @@ class Life:
         self.stop_tried = asyncio.Event()
         self._host = host
         self._changed = changed
+        self.cold = False
         self._tail_text: Callable[[], str] = str
         self._closing = False
 
@@ -104,10 +106,10 @@ class Life:
     async def run(self) -> None:
         """Live: bring up, watch, take down. Faults end in `failure`, never in an exception."""
         try:
-            for attempt in range(_PORT_TRIES):
+            for _ in range(_TRIES):
                 self.failure = None
                 await self._one_process()
-                if attempt == _PORT_TRIES - 1 or self.stop_asked.is_set() or not self._failed_with("port_taken"):
+                if self.stop_asked.is_set() or not await self._worth_another_try():
                     break
         except LaunchRefused as fault:
             self.failure = fault
@@ -126,7 +128,7 @@ class Life:
             act, look = (ShellLane(client, ports.serial, self._host.world) for _ in range(2))
             lanes = Lanes(act, look)
             stack.push_async_callback(lanes.close)
-            group = await stack.enter_async_context(asyncio.TaskGroup())
+            group = await stack.enter_async_context(background())
             exited: asyncio.Task[int] | None = None
             identity: Identity | None = None
             try:
@@ -156,7 +158,7 @@ class Life:
     async def _spawn(self, ports: Ports, tail: OutputTail, marker: str) -> Child:
         try:
             child = await self._host.world.spawn(
-                launch_argv(self.spec, ports),
+                launch_argv(self.spec, ports, cold=self.cold),
                 environment=launch_environment(self.spec, self._host.server, marker),
                 output=tail.child_end,
                 directory=self.spec.avd_directory,
@@ -195,7 +197,7 @@ class Life:
         )
         lanes = await self._with_engine(lanes, ports, stack)
         while True:
-            self.running = Running(self.identity, boot_id, tuple(stages))
+            self.running = Running(self.identity, boot_id, tuple(stages), self.cold)
             self.lanes = lanes
             self._enter("running")
             self.settled.set()
@@ -305,8 +307,18 @@ class Life:
         fields: dict[str, str | int] = {} if code is None else {"exit": code}
         return EmulatorExited(reason, f"the emulator ended with {code}", evidence=text, fields=fields)
 
-    def _failed_with(self, reason: str) -> bool:
-        return self.failure is not None and self.failure.reason == reason
+    async def _worth_another_try(self) -> bool:
+        """A taken port is tried elsewhere; a bad quick-boot snapshot is put aside and booted without, once."""
+        if self.failure is None:
+            return False
+        if self.failure.reason == "port_taken":
+            return True
+        booting = isinstance(self.failure, BootFailed) and self.failure.reason in {"boot_timeout", "system_dialog"}
+        if booting and self.spec.quick_boot and not self.cold:
+            self.cold = True
+            await asyncio.to_thread(put_snapshot_aside, self.spec)
+            return True
+        return False
 
     def _stop_using(self) -> None:
         self.running = None

@@ -14,6 +14,7 @@ from devices import processes
 from devices.adb.wire import AdbClient, Row
 from devices.faults import ChannelLost
 from devices.processes import ProcessName
+from devices.tasks import background
 from devices.world import Child, OutputTail, World
 from lomi.disk.private import private_directory, read_private, write_private
 from lomi.disk.refusal import DiskRefusedError
@@ -126,7 +127,7 @@ async def serve(
     run = _Run(server, variables, record, world)
     await run.begin()
     try:
-        async with asyncio.TaskGroup() as group:
+        async with background() as group:
             keeper = group.create_task(run.keep(), name="adb-server")
             try:
                 yield server

@@ -4,6 +4,8 @@ import itertools
 from collections import OrderedDict, defaultdict, deque
 from dataclasses import dataclass
 
+import msgspec
+
 from devices.faults import TargetRefused
 from devices.focus import Focus
 from devices.geometry import Screen
@@ -74,11 +76,23 @@ class Snapshot:
         """The short rendering."""
         return outline.render(self.tree, self.ref_of, query=query, limit=limit)
 
-    def elements(self, *, max_nodes: int = 250, query: str = "") -> tuple[tuple[Element, ...], bool]:
-        """The first `max_nodes` nodes (those that fit `query`, if any) and whether some were left out."""
+    def elements(
+        self, *, max_nodes: int = 250, max_bytes: int = 32768, query: str = ""
+    ) -> tuple[tuple[Element, ...], bool]:
+        """The first nodes within both bounds (those that fit `query`, if any) and whether some were left out.
+
+        `max_bytes` counts them as JSON.
+        """
         wanted = outline.matching(self.tree, query) if query else range(len(self.tree.nodes))
-        kept = tuple(wanted)[:max_nodes]
-        return tuple(self._element(self.tree.nodes[index]) for index in kept), len(kept) < len(wanted)
+        kept: list[Element] = []
+        used = 2
+        for index in wanted[:max_nodes]:
+            element = self._element(self.tree.nodes[index])
+            used += len(msgspec.json.encode(element)) + 1
+            if used > max_bytes:
+                break
+            kept.append(element)
+        return tuple(kept), len(kept) < len(wanted)
 
     def _element(self, node: Node) -> Element:
         return Element(

@@ -260,6 +260,30 @@ async def test_offline_and_back_is_the_same_generation_but_a_reboot_is_a_new_one
         assert phone.running.identity.process == first.identity.process
 
 
+async def test_a_bad_quick_boot_snapshot_costs_one_cold_boot(tmp_path: Path) -> None:
+    """A stored snapshot whose services are dead is put aside; the device boots without it and says so (pains 32)."""
+    spec = spec_for(tmp_path, faults='[[fault]]\nname = "services_late"\nseconds = 60\n')
+    faulty = dict(spec.environment)["PAPER_FAULTS"]
+    script = tmp_path / "emulator"
+    script.write_text(
+        f'#!/bin/sh\ncase "$*" in *-no-snapshot-load*) ;; *) export PAPER_FAULTS={faulty};; esac\n'
+        f'exec {sys.executable} -m emulator_images.paper "$@"\n'
+    )
+    script.chmod(0o755)
+    environment = tuple(pair for pair in spec.environment if pair[0] != "PAPER_FAULTS")
+    rule = replace(FAST, boot_s=1.0)
+    async with a_fleet(tmp_path) as fleet:
+        phone = fleet.phone(
+            replace(spec, command=(str(script),), environment=environment, readiness=rule, quick_boot=True)
+        )
+        stored = phone.spec.avd_directory / "snapshots" / "default_boot"
+        stored.mkdir(parents=True)
+        running = await phone.start()
+        assert running.snapshot_dropped
+        assert not stored.exists()
+        assert stored.with_name("default_boot.bad").exists()
+
+
 async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
     """After a crash: a recorded process tree ends; a process whose start time differs is left alone (pains 21)."""
     world = World()
