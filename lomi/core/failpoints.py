@@ -45,7 +45,7 @@ class Failpoints:
     def _arm(self, words: str) -> None:
         if words == self._words:
             return
-        name, _, rest = words.partition(":")
+        name, _, rest = words.partition(" ")[0].partition(":")
         count, _, action = rest.partition(":")
         if name and name not in POINTS:
             raise ValueError(f"LOMI_FAILPOINT={name}: no such failpoint; one of {', '.join(POINTS)}")
@@ -66,6 +66,6 @@ class Failpoints:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="ascii").strip()
+        return file.read_text(encoding="ascii")
     except FileNotFoundError:
         return ""

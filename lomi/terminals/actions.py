@@ -76,7 +76,7 @@ class TerminalActs:
         return self._ended(given, command, permit)
 
     async def _interrupt_when_asked(self, terminal: Terminal, command: Command, permit: Permit) -> None:
-        """One Ctrl+C; a second where the first came so early that bash, still starting the command, may have missed it."""
+        """One Ctrl+C; a second where the first came so early that bash may have missed it."""
         clock = asyncio.get_running_loop().time
         began = clock()
         await permit.cancel_requested()

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Iterator, Sequence
 
+from guarantees.examples import Arguments
 from guarantees.probes import Probe, lost, row_of, stored_key
 from guarantees.stage import Stage
 from harness import locked_storage, store_is_sound
@@ -13,32 +14,36 @@ GROUP = 6
 """Tools whose calls share one crash: with those ahead of them they fit into the 16 working calls of a connection."""
 
 
-def batched(definitions: Sequence[Definition], size: int) -> Iterator[Sequence[Definition]]:
-    """The definitions in groups."""
-    for start in range(0, len(definitions), size):
-        yield definitions[start : start + size]
+def groups(definitions: Sequence[Definition]) -> Iterator[Sequence[Definition]]:
+    """The definitions in groups that share their crashes."""
+    for start in range(0, len(definitions), GROUP):
+        yield definitions[start : start + GROUP]
 
 
-async def crash_before_start(stage: Stage, definitions: Sequence[Definition]) -> dict[str, str]:
+async def crash_before_start(stage: Stage, group: Sequence[Definition]) -> dict[str, str]:
     """Kill before anything of these calls is stored, then once more when they are stored and wait for their turn."""
-    cells: dict[str, str] = {}
-    for group in batched(definitions, GROUP * 2):
-        cells |= dict.fromkeys([d.name for d in group], await _before_commit(stage, group))
-    waiting = [d for d in definitions if d.retry_identity == "key" and (d.queue != "none" or d.decision_s > 0)]
-    for group in batched(waiting, GROUP):
-        for name, said in (await _while_queued(stage, group)).items():
-            cells[name] += f"; queued: {said}"
+    cells = dict.fromkeys([d.name for d in group], await _before_commit(stage, group))
+    waiting = [d for d in group if d.retry_identity == "key" and (d.queue != "none" or d.decision_s > 0)]
+    for name, said in (await _while_queued(stage, waiting)).items() if waiting else ():
+        cells[name] += f"; queued: {said}"
     return cells
+
+
+async def _shared(stage: Stage, group: Sequence[Definition]) -> list[tuple[Probe, Arguments]]:
+    """Arguments of all these tools that can stand side by side."""
+    mine = await stage.actor("mine")
+    probes = [Probe(stage, definition) for definition in group]
+    return [(probe, await (probe.example.shared or probe.example.make)(stage, mine)) for probe in probes]
 
 
 async def _before_commit(stage: Stage, group: Sequence[Definition]) -> str:
     mine = await stage.actor("mine")
     session = await stage.session_of("mine")
-    probes = [Probe(stage, definition) for definition in group]
-    made = [(probe, await probe.example.make(stage, mine)) for probe in probes]
+    made = await _shared(stage, group)
     with locked_storage(stage.world.home):
         tasks = [asyncio.ensure_future(probe.call(mine, given)) for probe, given in made]
         await mine.agent.ask("lomi_status")
+        assert not any(task.done() for task in tasks), [task.result().raw for task in tasks if task.done()]
         stage.world.arm("before_commit")
     await died(stage, tasks)
     for probe, given in made:
@@ -49,22 +54,34 @@ async def _before_commit(stage: Stage, group: Sequence[Definition]) -> str:
 
 
 async def _while_queued(stage: Stage, group: Sequence[Definition]) -> dict[str, str]:
-    mine = await stage.actor("mine")
+    """Calls behind others in every queue, killed once all are stored."""
+    world, mine = stage.world, await stage.actor("mine")
     session = await stage.session_of("mine")
-    probes = [Probe(stage, definition) for definition in group]
-    made = [(probe, await probe.example.make(stage, mine)) for probe in probes]
+    ahead, made = await _shared(stage, group), await _shared(stage, group)
     plug = await mine.agent.revised(name=stage.fresh("plug"))
-    calls = [(probe, {**given, "requestKey": given["requestKey"] + "-ahead"}) for probe, given in made] + made
-    with locked_storage(stage.world.home):
+
+    def all_stored() -> bool:
+        rows = [row_of(stage, probe.definition.name, session, given["requestKey"]) for probe, given in made]
+        assert all(row is None or row.state == "queued" for row in rows), rows
+        return None not in rows
+
+    with locked_storage(world.home):
         tasks = [asyncio.ensure_future(mine.agent.call("lomi_workspace_create", plug))]
-        tasks += [asyncio.ensure_future(probe.call(mine, given)) for probe, given in calls]
+        tasks += [asyncio.ensure_future(probe.call(mine, given)) for probe, given in ahead + made]
         await mine.agent.ask("lomi_status")
-        stage.world.arm("after_commit:2")
+        assert not any(task.done() for task in tasks), [task.result().raw for task in tasks if task.done()]
+        world.arm("after_commit:1:stop")
+    await asyncio.to_thread(world.live.wait_stopped)
+    while not all_stored():
+        world.arm("after_commit:1:stop")
+        world.live.signal(signal.SIGCONT)
+        await asyncio.to_thread(world.live.wait_stopped)
+    world.live.signal(signal.SIGKILL)
     await died(stage, tasks)
     cells = {}
     for probe, given in made:
-        row = row_of(stage, probe.definition.name, session, stored_key(probe.definition, given))
-        assert row is not None, probe.definition.name
+        row = row_of(stage, probe.definition.name, session, given["requestKey"])
+        assert row is not None
         assert await probe.effects(await stage.actor("mine"), given) in (None, 0), probe.definition.name
         cells[probe.definition.name] = row.short
     return cells

@@ -21,7 +21,8 @@ def other_revision(arguments: Arguments) -> Arguments:
 class Example:
     """How one tool is shown.
 
-    `lasting` arguments are of a call that goes on until it is cancelled; `ahead` is a call of the same queue.
+    `lasting` arguments are of a call that goes on until it is cancelled; `ahead` is a call of the same queue; `shared`
+    arguments leave the targets of other tools' arguments as they are.
     """
 
     tool: str
@@ -30,6 +31,7 @@ class Example:
     vary: Vary = other_revision
     lasting: Make | None = None
     ahead: tuple[str, Make] | None = None
+    shared: Make | None = None
 
 
 EXAMPLES: dict[str, Example] = {}
@@ -42,11 +44,12 @@ def example(
     vary: Vary = other_revision,
     lasting: Make | None = None,
     ahead: tuple[str, Make] | None = None,
+    shared: Make | None = None,
 ) -> Callable[[Make], Make]:
     """Register the maker of a tool's arguments."""
 
     def register(make: Make) -> Make:
-        EXAMPLES[tool] = Example(tool, make, effects, vary, lasting, ahead)
+        EXAMPLES[tool] = Example(tool, make, effects, vary, lasting, ahead, shared)
         return make
 
     return register

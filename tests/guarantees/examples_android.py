@@ -69,7 +69,11 @@ async def _open(stage: Stage, actor: Actor) -> Arguments:
     return await actor.agent.revised(deviceId=await _device(stage, actor))
 
 
-@example("lomi_android_start")
+async def _started(stage: Stage, actor: Actor) -> Arguments:
+    return {**await actor.agent.revised(), **await _panel(stage, actor)}
+
+
+@example("lomi_android_start", shared=_started)
 async def _start(stage: Stage, actor: Actor) -> Arguments:
     panel = await _panel(stage, actor)
     generation = await _generation(actor, panel["deviceId"])

@@ -35,6 +35,28 @@ async def _seen(stage: Stage, actor: Actor, name: str) -> Arguments:
     }
 
 
+async def _shared(stage: Stage, actor: Actor) -> Arguments:
+    """As `_seen`, on one document and snapshot for all."""
+    page = await _page(stage, actor)
+    if actor.kept.get("seen", {}).get("panelId") != page["panelId"]:
+        actor.kept["seen"] = await _seen(stage, actor, "Count")
+    return {**actor.kept["seen"], **await actor.agent.keyed()}
+
+
+async def _shared_fill(stage: Stage, actor: Actor) -> Arguments:
+    return {**await _shared(stage, actor), "text": stage.fresh("text")}
+
+
+async def _shared_key(stage: Stage, actor: Actor) -> Arguments:
+    return {**await _shared(stage, actor), "key": "a"}
+
+
+async def _shared_scroll(stage: Stage, actor: Actor) -> Arguments:
+    seen = await _shared(stage, actor)
+    del seen["elementRef"]
+    return {**seen, "deltaX": 0, "deltaY": 40}
+
+
 async def _panels_of(stage: Stage, actor: Actor, arguments: Arguments) -> int:
     return stage.site.count("/", opened=arguments["url"].rpartition("=")[2])
 
@@ -75,17 +97,17 @@ async def _logs(stage: Stage, actor: Actor) -> Arguments:
     return {**await _reading(stage, actor), "logKind": "console"}
 
 
-@example("lomi_browser_click", vary=same_but(count=2))
+@example("lomi_browser_click", vary=same_but(count=2), shared=_shared)
 async def _click(stage: Stage, actor: Actor) -> Arguments:
     return await _seen(stage, actor, "Count")
 
 
-@example("lomi_browser_fill", vary=same_but(text="other"))
+@example("lomi_browser_fill", vary=same_but(text="other"), shared=_shared_fill)
 async def _fill(stage: Stage, actor: Actor) -> Arguments:
     return {**await _seen(stage, actor, "Text"), "text": stage.fresh("text")}
 
 
-@example("lomi_browser_key", vary=same_but(key="b"))
+@example("lomi_browser_key", vary=same_but(key="b"), shared=_shared_key)
 async def _key(stage: Stage, actor: Actor) -> Arguments:
     clicked = await _seen(stage, actor, "Keys")
     await actor.agent.do("lomi_browser_click", clicked)
@@ -96,7 +118,7 @@ async def _key(stage: Stage, actor: Actor) -> Arguments:
     return {**clicked, **await actor.agent.keyed(), **fresh, "key": "a"}
 
 
-@example("lomi_browser_scroll", vary=same_but(deltaY=7))
+@example("lomi_browser_scroll", vary=same_but(deltaY=7), shared=_shared_scroll)
 async def _scroll(stage: Stage, actor: Actor) -> Arguments:
     seen = await _seen(stage, actor, "Count")
     del seen["elementRef"]

@@ -99,9 +99,14 @@ async def _interrupt(stage: Stage, actor: Actor) -> Arguments:
     return {**await actor.agent.keyed(), **await terminal_of(stage, actor), "operationId": ran.data["operationId"]}
 
 
-@example("lomi_panel_control", vary=same_but(action="claim"))
-async def _control(stage: Stage, actor: Actor) -> Arguments:
+async def _releasing(stage: Stage, actor: Actor) -> Arguments:
     terminal = await terminal_of(stage, actor)
     del terminal["leaseId"]
-    actor.kept.pop("terminal")
     return {**await actor.agent.keyed(), **terminal, "action": "release"}
+
+
+@example("lomi_panel_control", vary=same_but(action="claim"), shared=_releasing)
+async def _control(stage: Stage, actor: Actor) -> Arguments:
+    arguments = await _releasing(stage, actor)
+    actor.kept.pop("terminal")
+    return arguments

@@ -28,9 +28,7 @@ def table_policy(site: Site) -> str:
             token_sha256=hashes["mine"],
             **common,
         ),
-        ClientEntry(
-            label="other", scopes=ALL_SCOPES, devices=(OTHER_PHONE,), token_sha256=hashes["other"], **common
-        ),
+        ClientEntry(label="other", scopes=ALL_SCOPES, devices=(OTHER_PHONE,), token_sha256=hashes["other"], **common),
         ClientEntry(label="bare", scopes=("workspace.read",)),
         phones=(PHONE, OTHER_PHONE),
     )

@@ -10,7 +10,7 @@ from guarantees import (  # noqa: F401  they register their examples
     examples_browser,
     examples_terminal,
 )
-from guarantees.crashes import crash_after_dispatch, crash_before_start
+from guarantees.crashes import crash_after_dispatch, crash_before_start, groups
 from guarantees.examples import EXAMPLES
 from guarantees.hazards import HAZARDS, Hazard, allowed, not_applicable
 from guarantees.probes import Probe
@@ -46,8 +46,7 @@ async def measured(stage: Stage, *, only: Sequence[str] = (), hazards: Sequence[
         await _without_crash(stage, definition, table, hazards)
     stored = [definition for definition in definitions if definition.stored]
     if "crash before start" in hazards:
-        for name, said in (await crash_before_start(stage, stored)).items():
-            table.put(BY_NAME[name], "crash before start", said)
+        await _before_start(stage, stored, table)
     if "crash after dispatch" in hazards:
         for definition in stored:
             await _one(stage, definition, table, "crash after dispatch")
@@ -71,11 +70,27 @@ async def _one(stage: Stage, definition: Definition, table: Table, hazard: Hazar
         else:
             said = await Probe(stage, definition).measure(hazard)
     except (Exception, TimeoutError) as error:  # noqa: BLE001  one cell's fault must not hide the others
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        table.faults.append(f"{definition.name} x {hazard}: {type(error).__name__} {error} ({last.name}:{last.lineno})")
+        table.faults.append(f"{definition.name} x {hazard}: {_told(error)}")
         await _recover(stage)
         return
     table.put(definition, hazard, said)
+
+
+async def _before_start(stage: Stage, stored: Sequence[Definition], table: Table) -> None:
+    for group in groups(stored):
+        try:
+            cells = await crash_before_start(stage, group)
+        except (Exception, TimeoutError) as error:  # noqa: BLE001  one group's fault must not hide the others
+            table.faults.append(f"{', '.join(d.name for d in group)} x crash before start: {_told(error)}")
+            await _recover(stage)
+        else:
+            for name, said in cells.items():
+                table.put(BY_NAME[name], "crash before start", said)
+
+
+def _told(error: BaseException) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} {error} ({last.name}:{last.lineno})"
 
 
 async def _recover(stage: Stage) -> None:

@@ -38,6 +38,7 @@ class World:
         self.set_policy(policy)
         self.broker: BrokerProcess | None = None
         self._lives = itertools.count(1)
+        self._arms = itertools.count(1)
         self._orderly = True
 
     def set_policy(self, text: str) -> None:
@@ -80,11 +81,8 @@ class World:
     def arm(self, failpoint: str) -> None:
         """Arm the running broker (`effect_begun`, `settled:2`, `started:1:stop`); passes count from now on."""
         beside = self.armed.with_suffix(".new")
-        beside.write_text(f"{failpoint} \n" if self._armed_text() == failpoint else failpoint, encoding="ascii")
+        beside.write_text(f"{failpoint} {next(self._arms)}", encoding="ascii")
         beside.replace(self.armed)
-
-    def _armed_text(self) -> str:
-        return self.armed.read_text(encoding="ascii") if self.armed.exists() else ""
 
     def disarm(self) -> None:
         """Arm nothing."""
