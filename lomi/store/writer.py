@@ -200,7 +200,7 @@ class Writer:
         if self.commits % _LOG_LOOKED_AT or not self._log.exists():
             return
         if self._log.stat().st_size > self._wal_bytes // 2:
-            connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _note(self) -> None:
         try:
