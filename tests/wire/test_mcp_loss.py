@@ -86,6 +86,8 @@ async def test_a_broker_that_starts_later(tmp_path: Path, era: str) -> None:
     async with raw_helper([], era, LOMI_HOME=str(tmp_path)) as helper:
         assert code_of(await helper.ask(call("lomi_connect", {"workspaceId": "w1"}, 1, era))) == "APP_UNAVAILABLE"
         await helper.send(call("lomi_status", {"waitMs": 30000}, 2, era))
+        # Lines are handled in order: after this answer the wait has begun.
+        assert (await helper.ask(message("tools/list", number="begun", era=era)))["id"] == "begun"
         async with broker(tmp_path, backend):
             status = await helper.receive()
             assert (status["id"], data_of(status)["connection"]) == (2, "connecting")
