@@ -28,9 +28,10 @@ What is not covered, and who has to hold it:
 """
 
 from browser.egress.answers import VERDICT_HEADER
-from browser.egress.dial import Resolve, system_resolve
+from browser.egress.dial import system_resolve
 from browser.egress.gate import EgressLimits
 from browser.egress.grant import EgressGrant, RefusalReason
+from browser.egress.names import Resolve
 from browser.egress.origin import HostPort, HostSpellingError, Origin
 from browser.egress.proxy import EgressProxy
 from browser.egress.record import NetworkEntry, Refusal, Ring

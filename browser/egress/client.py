@@ -44,6 +44,7 @@ class ClientLink(asyncio.Protocol):
         self._upstream: UpstreamLink | None = None
         self._dialling: asyncio.Task[None] | None = None
         self._held = False  # the server's side is full
+        self._full = False  # the engine's side is full
         self._closing = False  # nothing more will be answered
         self._close_after = False
 
@@ -140,11 +141,15 @@ class ClientLink(asyncio.Protocol):
 
     async def _open_upstream(self, route: Route, admission: Admission) -> None:
         found = await self._dial(route, admission, lambda: UpstreamLink(self._gate, self, route))
-        if found is None or self._exchange is None:
+        if found is None:
             return
         upstream, reached = found
+        if self._exchange is None:
+            upstream.cut()
+            return
         upstream.route = reached
         self._upstream = upstream
+        upstream.hold(held=self._full)
         upstream.begin(self._exchange)
         self._advance()
 
@@ -152,9 +157,12 @@ class ClientLink(asyncio.Protocol):
         gate = self._gate
         tunnel = Tunnel(gate, route.host, route.port, gate.clock())
         found = await self._dial(route, admission, lambda: tunnel.server)
-        if found is None or self._transport is None:
-            return
         transport = self._transport
+        if found is None:
+            return
+        if transport is None:
+            tunnel.cut()
+            return
         tunnel.join(transport, found[1], self._leave(transport))
 
     def _leave(self, transport: asyncio.Transport) -> bytes:
@@ -175,7 +183,7 @@ class ClientLink(asyncio.Protocol):
                 route.port,
                 admission,
                 source=gate,
-                resolve=gate.resolve,
+                resolve=gate.names.lookup,
                 connect_s=gate.limits.connect_s,
                 protocol=protocol,
             )
@@ -258,10 +266,9 @@ class ClientLink(asyncio.Protocol):
         exchange = self._exchange
         if exchange is None:
             return
-        tunnel = exchange.head.tunnel
         self._note()
         self._upstream = None
-        self._exchange = exchange
+        self._exchange, tunnel = exchange, exchange.head.tunnel
         self._answer(504 if reason == "connect_timeout" else 502, reason, last=tunnel)
         self._advance()
 
@@ -280,16 +287,22 @@ class ClientLink(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """See asyncio."""
+        self._full = True
         if self._upstream is not None:
             self._upstream.hold(held=True)
 
     def resume_writing(self) -> None:
         """See asyncio."""
+        self._full = False
         if self._upstream is not None:
             self._upstream.hold(held=False)
 
     def eof_received(self) -> bool:
-        """See asyncio: an engine that sends no more has gone, so what it asked for is dropped."""
+        """See asyncio: an engine that sends no more has gone, so what it waits for is dropped."""
+        self._closing = True
+        self._abandon()
+        self.deadline = self._gate.clock() + self._gate.limits.linger_s
+        self._gate.hasten(self.deadline)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  asyncio's signature
@@ -298,8 +311,13 @@ class ClientLink(asyncio.Protocol):
         self._closing = True
         self._pending = b""
         self._gate.drop(self)
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Let go of the server's side and of what was asked of it."""
         if self._dialling is not None:
             self._dialling.cancel()
+            self._dialling = None
         self._leave_upstream()
         self._note()
 
@@ -308,7 +326,7 @@ class ClientLink(asyncio.Protocol):
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
-        self._leave_upstream()
+        self._abandon()
 
     def expire(self) -> None:
         """End it because nothing moved for too long."""
@@ -337,7 +355,7 @@ class ClientLink(asyncio.Protocol):
     def _note(self) -> None:
         """Record the exchange at hand, if there is one, and be done with it."""
         exchange, self._exchange = self._exchange, None
-        if exchange is None or exchange.head.tunnel:
+        if exchange is None:
             return
         self._gate.note(
             method=exchange.head.method,

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from browser.egress.addresses import Address, address_kind
 from browser.egress.grant import Admission, Admitter, RefusedError
+from browser.egress.names import Resolve
 from browser.egress.origin import is_localhost
 
 FailureReason: TypeAlias = Literal[
     "name_not_resolved", "connect_failed", "connect_timeout", "empty_response", "invalid_response", "grant_changed"
 ]
-
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""Finds the addresses of a host name; raises OSError when there are none."""
 
 End = TypeVar("End", bound=asyncio.Protocol)
 

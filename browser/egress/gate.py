@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from browser.egress.addresses import Address
-from browser.egress.dial import Resolve, belongs_to_this_machine
+from browser.egress.dial import belongs_to_this_machine
 from browser.egress.grant import Admission, Admitter, EgressGrant, RefusedError
+from browser.egress.names import NameMemory, Resolve
 from browser.egress.origin import Scheme
 from browser.egress.record import NetworkEntry, Refusal, Ring
 from browser.egress.request_headers import HeaderReader
@@ -32,6 +33,7 @@ class EgressLimits:
         head_s: A head, from its first byte to its last.
         unproven_s: A connection that has not yet shown the credential.
         connect_s: Each resolution and each attempt to connect.
+        name_s: Where a name leads, before it is asked again.
         idle_s: A connection or a tunnel on which nothing moves.
         linger_s: A connection that is only waiting for its other side to let go.
         records: Entries kept in the network log, and refusals.
@@ -44,6 +46,7 @@ class EgressLimits:
     head_s: float = 10.0
     unproven_s: float = 60.0
     connect_s: float = 15.0
+    name_s: float = 60.0
     idle_s: float = 900.0
     linger_s: float = 30.0
     records: int = 2_048
@@ -93,7 +96,7 @@ class Gate:
         dialling: asyncio.TaskGroup,
     ) -> None:
         self.admitter = Admitter(grant)
-        self.resolve = resolve
+        self.names = NameMemory(resolve, clock, limits.name_s)
         self.clock = clock
         self.limits = limits
         self.keep_queries = keep_queries

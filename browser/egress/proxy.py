@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from browser.egress.client import ClientLink
-from browser.egress.dial import Resolve, system_resolve
+from browser.egress.dial import system_resolve
 from browser.egress.gate import EgressLimits, Gate
 from browser.egress.grant import EgressGrant
+from browser.egress.names import Resolve
 from browser.egress.record import NetworkEntry, Refusal, Ring
 from browser.egress.tls_refusal import RefusalIdentity
 
@@ -58,7 +59,7 @@ class EgressProxy:
 
         Args:
             grant: What the context may reach; `replace` puts another in force.
-            resolve: Finds the addresses of a host name, once for each connection to a server.
+            resolve: Finds the addresses of a host name; what it finds is remembered for `EgressLimits.name_s`.
             clock: Seconds; for deadlines and for the network log.
             token: Makes the two parts of the credential.
             limits: Bounds; the defaults if None.

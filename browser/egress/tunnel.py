@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import cast
 
 from browser.egress.gate import Gate, Route
@@ -92,6 +93,8 @@ class Tunnel:
         self._joined = True
         client.resume_reading()
         client.write(b"".join(self._early))
+        if self.server.transport is not None:
+            self.server.transport.resume_reading()
         if leftover:
             self._client.data_received(leftover)
         if self.server.ended:
@@ -101,7 +104,7 @@ class Tunnel:
         """Pass on bytes that came from one end."""
         if not self._joined:
             self._early.append(data)
-            if len(self._early) > 8 and source.transport is not None:
+            if source.transport is not None:
                 source.transport.pause_reading()
             return
         self.deadline = self.gate.clock() + self.gate.limits.idle_s
@@ -127,6 +130,7 @@ class Tunnel:
             self._refuse(data, tls=spoken == "https")
             return False
         self._opening = None
+        self.route = replace(self.route, scheme=spoken)
         return True
 
     def _refuse(self, data: bytes, *, tls: bool) -> None:

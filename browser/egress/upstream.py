@@ -31,7 +31,9 @@ class Exchange:
         self.begun = False  # a byte of the answer went to the client
 
     def url(self, *, keep_query: bool) -> str:
-        """Return the URL as it is recorded, at most 2,048 characters."""
+        """Return the URL as it is recorded, at most 2,048 characters; the place alone for a tunnel."""
+        if self.head.tunnel:
+            return self.head.authority
         path, mark, query = self.head.path.partition("?")
         shown = path + mark + (query if keep_query else "…" if mark else "")
         return f"http://{self.head.authority}{shown}"[:2048]

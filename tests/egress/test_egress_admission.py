@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -107,24 +108,51 @@ async def test_an_address_granted_by_number_may_be_reached_by_a_granted_name(lab
     assert await ask(lab, proxy, f"{name}/") == (200, "")
 
 
-async def test_the_address_that_was_checked_is_the_one_connected_to(lab: Lab) -> None:
-    """A name that changes its mind between two answers is asked once a connection, and judged each time."""
+async def test_a_name_is_asked_once_for_a_while_and_judged_each_time(lab: Lab) -> None:
+    """A page load asks for its name once; when the name changes its mind later, the new address is judged anew."""
     server = await lab.server()
     name = f"http://flip.test:{server.port}"
-    asked = 0
+    asked, now = 0, 0.0
 
     async def flip(_host: str, _port: int) -> Sequence[ipaddress.IPv4Address]:
         nonlocal asked
         asked += 1
         return [ipaddress.IPv4Address("127.0.0.1" if asked == 1 else "127.0.0.3")]
 
-    proxy = await lab.proxy(name, f"http://127.0.0.1:{server.port}", resolve=flip)
-    raw = await lab.raw(proxy)
-    for _ in range(3):
-        raw.ask(f"{name}/")
-        assert (await raw.answer())[0] == 200
-    assert asked == 1
+    place = HostPort("127.0.0.1", server.port)
+    proxy = await lab.proxy(name, resources=frozenset({place}), resolve=flip, clock=lambda: now)
+    assert [await ask(lab, proxy, f"{name}/") for _ in range(4)] == [(200, "")] * 4
+    assert (asked, server.connections) == (1, 4)
+    now = 61.0
     assert await ask(lab, proxy, f"{name}/") == (403, "address_not_granted")
+    assert asked == 2
+    proxy.replace(EgressGrant(origins=frozenset({Origin.parse(name)})))
+    assert await ask(lab, proxy, f"{name}/") == (403, "address_not_granted")
+
+
+async def test_those_who_ask_for_one_name_at_once_share_one_look_up(lab: Lab) -> None:
+    """Six connections of one page wait for one answer; when the first gives up, the next one asks."""
+    server = await lab.server()
+    release, asked = asyncio.Event(), 0
+
+    async def slowly(_host: str, _port: int) -> Sequence[ipaddress.IPv4Address]:
+        nonlocal asked
+        asked += 1
+        await release.wait()
+        return [ipaddress.IPv4Address("127.0.0.1")]
+
+    name = f"http://slow.test:{server.port}"
+    place = HostPort("127.0.0.1", server.port)
+    proxy = await lab.proxy(name, resources=frozenset({place}), resolve=slowly)
+    asking = [await lab.raw(proxy) for _ in range(6)]
+    for raw in asking:
+        raw.ask(f"{name}/")
+        await raw.writer.drain()
+    asking[0].writer.close()
+    await asking[0].writer.wait_closed()
+    release.set()
+    assert [(await raw.answer())[0] for raw in asking[1:]] == [200] * 5
+    assert asked <= 2
 
 
 async def test_refused_addresses_are_left_out_and_the_others_are_tried_in_turn(lab: Lab) -> None:
@@ -161,6 +189,7 @@ async def test_a_name_that_cannot_be_found_is_a_failure_not_a_refusal(lab: Lab) 
         assert await ask(lab, proxy, "http://gone.test/") == (502, "name_not_resolved")
         assert await ask(lab, proxy, f"http://127.0.0.1:{port}/") == (502, "connect_failed")
         assert await ask(lab, proxy, f"127.0.0.1:{port}", method="CONNECT") == (502, "connect_failed")
+    assert [(entry.method, entry.status) for entry in proxy.network_log] == [("GET", 0), ("GET", 0), ("CONNECT", 0)]
     assert len(proxy.refusals) == 0
 
 

@@ -122,6 +122,23 @@ async def test_a_slow_reader_slows_the_server_down(lab: Lab) -> None:
     assert got == total
 
 
+async def test_a_reader_that_asks_much_and_reads_nothing_is_held_too(lab: Lab) -> None:
+    """Pipelined requests to alternating places do not gather their answers in the proxy."""
+    servers = [await lab.server(), await lab.server("127.0.0.2")]
+    for server in servers:
+        server.fallback = b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n" + b"x" * 4_000_000
+    proxy = await lab.proxy(*(server.origin for server in servers))
+    raw = await lab.raw(proxy)
+    for number in range(40):
+        raw.ask(f"{servers[number % 2].origin}/")
+    await servers[0].until(lambda: len(servers[0].seen) >= 1)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(servers[0].until(lambda: len(servers[0].seen) >= 10), 0.5)
+    assert sum(len(server.seen) for server in servers) < 10
+    for _ in range(40):
+        assert len((await raw.answer())[2]) == 4_000_000
+
+
 async def test_a_slow_server_slows_an_upload_down(lab: Lab) -> None:
     """A request body that the server does not read stays with the client."""
     loop = asyncio.get_running_loop()

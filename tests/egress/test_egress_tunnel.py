@@ -123,14 +123,16 @@ async def test_a_server_that_speaks_first_is_heard_after_the_answer(lab: Lab) ->
     """Bytes that come before the tunnel stands are kept in order behind the 200."""
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"welcome")
+        for _ in range(2_000):
+            writer.write(b"welcome" * 1_000)
+            await writer.drain()
         await reader.read()
         writer.close()
 
     server = await asyncio.start_server(first, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     raw = await opened(lab, await lab.proxy(f"https://127.0.0.1:{port}"), f"127.0.0.1:{port}")
-    assert await raw.reader.readexactly(7) == b"welcome"
+    assert await raw.reader.readexactly(14_000_000) == b"welcome" * 2_000_000
     server.close()
 
 
@@ -192,6 +194,17 @@ async def test_a_smaller_grant_cuts_what_it_no_longer_admits(lab: Lab, echo: tup
     kept.ask(f"{server.origin}/")
     assert (await kept.answer())[0] == 200
     assert server.connections == 1
+
+
+async def test_a_tunnel_keeps_to_the_scheme_it_speaks(lab: Lab, echo: tuple[int, list[Echo]]) -> None:
+    """When the grant changes to the other scheme of the same place, the tunnel is outside it."""
+    port, _ = echo
+    proxy = await lab.proxy(f"https://127.0.0.1:{port}")
+    raw = await opened(lab, proxy, f"127.0.0.1:{port}")
+    raw.send(HELLO)
+    await raw.reader.readexactly(3)
+    proxy.replace(EgressGrant(origins=frozenset({Origin.parse(f"http://127.0.0.1:{port}")})))
+    assert await raw.gone()
 
 
 async def test_a_port_that_becomes_ours_is_cut(lab: Lab, echo: tuple[int, list[Echo]]) -> None:
