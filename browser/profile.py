@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from playwright.async_api import BrowserContext
@@ -32,6 +32,10 @@ for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCDataChan
 """
 
 
+NamePopup = Callable[[Page | None], Awaitable[str]]
+"""Names a popup's generation, given its opener; raises AdmissionRefusedError when there is no place for it."""
+
+
 class Profile:
     """A context shared by one opened page and the popups that come of it."""
 
@@ -47,6 +51,7 @@ class Profile:
         self.context = context
         self.pages: dict[str, Page] = {}
         self.on_popup: list[Callable[[Page, Page | None], None]] = []
+        self.name_popup: NamePopup = self._own_name
         self.egress = egress
         self.guarded = guarded
         self._engine = engine
@@ -101,6 +106,9 @@ class Profile:
     def _popup(self, playwright: PlaywrightPage) -> None:
         self._engine.tasks.create_task(self._admit_popup(playwright))
 
+    async def _own_name(self, _opener: Page | None) -> str:
+        return self._engine.name()
+
     async def _admit_popup(self, playwright: PlaywrightPage) -> None:
         opener: Page | None = None
         name: str | None = None
@@ -109,7 +117,7 @@ class Profile:
             opener = next((page for page in self.pages.values() if page.playwright is owner), None)
             self._engine.admit()
             try:
-                page = await self._bind(playwright, self._engine.name())
+                page = await self._bind(playwright, await self.name_popup(opener))
             except (PlaywrightError, BrowserError):
                 self._engine.release()
                 raise

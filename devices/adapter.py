@@ -8,6 +8,7 @@ from typing import Any
 
 from devices.fleet import open_fleet
 from devices.port.actions import AndroidActs
+from devices.port.installs import AndroidInstalls
 from devices.port.lives import Lives
 from devices.port.reads import AndroidReads
 from devices.spec import DeviceSpec
@@ -20,7 +21,7 @@ SpecsOf = Callable[[Path], Sequence[DeviceSpec]]
 
 def _tools(lives: Lives, ledger: Ledger) -> tuple[Read | Act, ...]:
     """The handlers, for the broker's table."""
-    reads, acts = AndroidReads(lives, ledger), AndroidActs(lives, ledger)
+    reads, acts, installs = AndroidReads(lives, ledger), AndroidActs(lives, ledger), AndroidInstalls(lives, ledger)
 
     def known(call: Call[Any]) -> None:
         lives.phone(call.input.device_id)
@@ -35,6 +36,7 @@ def _tools(lives: Lives, ledger: Ledger) -> tuple[Read | Act, ...]:
         Read(tool="lomi_android_screenshot", read=reads.screenshot, check=known),
         Act(tool="lomi_android_launch", act=acts.launch, check=known),
         Read(tool="lomi_android_logcat", read=reads.logcat, check=known),
+        Act(tool="lomi_android_install_apk", act=installs.install, check=known, plan=installs.plan),
     )
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from browser.errors import BrowserError
 from browser.navigate import navigate
 from browser.page import Page
 from browser.port import acts, views
 from browser.port.faults import acting
 from browser.port.lives import Lives
+from browser.values import Observation as Seen
 from lomi.contract.browser import (
     BrowserNavigateInput,
     BrowserNavigation,
@@ -72,7 +75,13 @@ class BrowserActs:
             committed=went.committed,
             loaded=went.loaded,
         )
-        return Outcome(result=result, observe=_already(views.observation(went.observation)))
+        return Outcome(result=result, observe=_already(self._seen(went.observation)))
+
+    def _seen(self, seen: Seen) -> Observation:
+        """What was seen; each popup with the ids that an action on it needs."""
+        told = views.observation(seen)
+        popups = tuple(self._lives.popup_line(name) for name in seen.opened)
+        return msgspec.structs.replace(told, lines=(*popups, *told.lines)) if popups else told
 
     async def act(self, call: Call[PageAction], permit: Permit) -> Outcome:
         """Click, fill, key or scroll: once, as trusted input."""
@@ -80,7 +89,7 @@ class BrowserActs:
         with acting():
             acted = await acts.act(page, call.input, permit.effect())
         return Outcome(
-            result=acts.interaction(page, call.input, acted), observe=_already(views.observation(acted.observation))
+            result=acts.interaction(page, call.input, acted), observe=_already(self._seen(acted.observation))
         )
 
 

@@ -1,11 +1,12 @@
 """Pages against generations: each page is a life that the ledger knows, behind an egress proxy of its own context."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
-from browser.errors import BrowserError
+from browser.errors import AdmissionRefusedError, BrowserError
 from browser.navigate import close as close_page
 from browser.page import Page
 from browser.port.faults import refusal_of
@@ -16,16 +17,17 @@ from lomi.contract.panel import RuntimeState
 from lomi.core.grant import Grant
 from lomi.core.ids import GenerationId, LeaseId
 from lomi.core.own_ports import OwnPorts
-from lomi.core.port import Call, Ledger, Permit, ResourceKey
+from lomi.core.port import Call, Ledger, Panel, Permit, ResourceKey
 from lomi.core.refusal import Refusal
 
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """One page from its opening to its end."""
+    """One page from its opening to its end. A popup has a panel of its own, leased to its opener's holder."""
 
     page: Page
     over: asyncio.Event
+    panel: Panel | None = None
 
 
 def egress_grant(grant: Grant, own_ports: frozenset[int]) -> EgressGrant:
@@ -60,6 +62,7 @@ class Lives:
         self._identity = identity
         self._lives: dict[GenerationId, Life] = {}
         self._proxies: set[EgressProxy] = set()
+        self._popups: dict[GenerationId, Panel] = {}
         own_ports.tell(self._refuse_ports)
 
     def _refuse_ports(self, ports: frozenset[int]) -> None:
@@ -102,16 +105,64 @@ class Lives:
             except BrowserError as error:
                 ready.set_exception(error)
                 return
-            life = self._lives[generation] = Life(page, asyncio.Event())
-            page.on_ended.append(lambda _reason: self._ended(generation, life))
+            life = self._begin(generation, page)
+            page.profile.name_popup = self._name_popup
+            page.profile.on_popup.append(self._popup_opened)
             if not ready.done():
                 ready.set_result(page)
             try:
                 await life.over.wait()
-                for other in tuple(page.profile.pages.values()):
-                    await other.ended.wait()
+                while page.profile.pages:
+                    await next(iter(page.profile.pages.values())).ended.wait()
+                    await asyncio.sleep(0)
             finally:
                 self._proxies.discard(proxy)
+
+    def _begin(self, generation: GenerationId, page: Page, panel: Panel | None = None) -> Life:
+        life = self._lives[generation] = Life(page, asyncio.Event(), panel)
+        page.on_ended.append(lambda _reason: self._ended(generation, life))
+        return life
+
+    async def _name_popup(self, opener: Page | None) -> str:
+        """A panel and a generation for a popup, beside its opener.
+
+        Raises:
+            AdmissionRefusedError: the opener is gone, or the panel can't be stored.
+        """
+        life = self._lives.get(GenerationId(opener.generation)) if opener is not None else None
+        resource = self._resource_of(life) if life is not None else None
+        views = self._ledger.panels_of(resource) if resource is not None else ()
+        if not views:
+            raise AdmissionRefusedError("opener_gone")
+        try:
+            panel = await self._ledger.open_panel(views[0].workspace_id, "browser", "Popup", None)
+            assert panel.resource is not None
+            generation = await self._ledger.begin_generation(panel.resource)
+        except Refusal as said:
+            raise AdmissionRefusedError("no_panel") from said
+        self._popups[generation] = panel
+        return generation
+
+    def _resource_of(self, life: Life) -> ResourceKey | None:
+        return self._ledger.resource(GenerationId(life.page.generation))
+
+    def _popup_opened(self, page: Page, opener: Page | None) -> None:
+        """A popup is a page like any other, leased to whoever holds its opener."""
+        generation = GenerationId(page.generation)
+        self._begin(generation, page, self._popups.pop(generation, None))
+        held = self._ledger.lease(GenerationId(opener.generation)) if opener is not None else None
+        if held is not None:
+            with suppress(Refusal):
+                self._ledger.grant_lease(generation, held.session_id)
+
+    def popup_line(self, name: str) -> str:
+        """What an agent needs to act on a popup that an action opened."""
+        generation = GenerationId(name)
+        life, held = self._lives.get(generation), self._ledger.lease(generation)
+        if life is None or life.panel is None:
+            return f"popup {name}"
+        lease = f", leaseId {held.id}" if held else ""
+        return f"popup: panelId {life.panel.id}, browserGeneration {name}{lease}"
 
     def _ended(self, generation: GenerationId, life: Life) -> None:
         life.over.set()

@@ -46,6 +46,10 @@ class BrokerLedger:
         """The present life of a resource."""
         return self._world.generations.current(resource)
 
+    def resource(self, generation: GenerationId) -> ResourceKey | None:
+        """What a present generation is a life of."""
+        return self._world.generations.resource(generation)
+
     async def remember(self, generation: GenerationId, identity: bytes) -> None:
         """Store a runtime's identity before it is used."""
         resource = self._world.generations.resource(generation)

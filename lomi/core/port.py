@@ -292,6 +292,10 @@ class Ledger(Protocol):
         """The present life of a resource."""
         ...
 
+    def resource(self, generation: GenerationId) -> ResourceKey | None:
+        """What a present generation is a life of."""
+        ...
+
     async def remember(self, generation: GenerationId, identity: bytes) -> None:
         """Store a runtime's identity (pid, start time, ports) before the runtime is used; at most 4 KiB."""
         ...
