@@ -8,12 +8,19 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from browser.errors import InterceptedError, NotDeliveredError, PageEndedError, RefusedError, StaleRefError
+from browser.errors import (
+    ContextGoneError,
+    InterceptedError,
+    NotDeliveredError,
+    PageEndedError,
+    RefusedError,
+    StaleRefError,
+)
 from browser.page import Page
 from browser.settle import SETTLE_S, Start, begin, observe
 from browser.snapshot.lines import checked_word
 from browser.values import Acted
-from browser.wire import ContextGoneError, send
+from browser.wire import send
 from browser.world import World
 
 Effect = AbstractAsyncContextManager[None]
@@ -46,8 +53,7 @@ class _Prepared(Refusal):
     focused: bool = False
     checked: bool | Literal["mixed"] | None = None
     role: str | None = None
-    secret: bool = False
-    tag: str = ""
+    how: str = ""
 
 
 class _Verdict(msgspec.Struct):
@@ -62,10 +68,6 @@ class _Filled(msgspec.Struct):
 
 class _State(msgspec.Struct):
     checked: bool | Literal["mixed"] | None = None
-
-
-class _Plan(Refusal):
-    how: str = ""
 
 
 class Aim(NamedTuple):
@@ -116,6 +118,7 @@ async def aim(
     wants: str,
     *,
     position: tuple[float, float] | None = None,
+    text: str | None = None,
     arm: str = "free",
 ) -> Aim:
     """Check that the exact node can take the action now.
@@ -127,6 +130,8 @@ async def aim(
     options: dict[str, object] = {"wants": wants, "arm": arm, "base": page.refs.base(frame), "most": 200}
     if position is not None:
         options["position"] = {"x": position[0], "y": position[1]}
+    if text is not None:
+        options["text"] = text
     try:
         prepared = await world.call("prepare", number, options, shape=_Prepared)
         raise_refusal(prepared, ref)
@@ -169,20 +174,21 @@ async def aim_file(page: Page, ref: str, snapshot_id: str | None) -> FileAim:
     return FileAim(world, frame, number, found.label, found.multiple)
 
 
-async def start_at(page: Page, world: World) -> Start:
-    """The account of an action that has no pointer: its document is marked now."""
-    options = {"base": page.refs.base(page.frames.key(world.frame_id)), "most": 200}
-    await world.run("mark", options)
+async def mark_at(page: Page, world: World) -> None:
+    """Remember what a document shows, for the difference after an action that has no pointer. Changes nothing."""
+    await world.run("mark", {"base": page.refs.base(page.frames.key(world.frame_id)), "most": 200})
     await world.run("arm", 0, "free")
+
+
+def start_at(page: Page, world: World) -> Start:
+    """The account of an action on a document that was marked."""
     main = page.frames.world(page.frames.main_id)
     return begin(page, *((world,) if main is None or main is world else (main, world)))
 
 
 def start_of(page: Page, target: Aim) -> Start:
     """The account of an action on a checked target."""
-    main = page.frames.world(page.frames.main_id)
-    worlds = (target.world,) if main is None or main is target.world else (main, target.world)
-    return begin(page, *worlds)
+    return start_at(page, target.world)
 
 
 async def dispatch_mouse(
@@ -319,17 +325,16 @@ async def fill(
     """
     async with page.turn:
         page.require_free()
-        target = await aim(page, ref, snapshot_id, "fill")
-        planned = await target.world.call("plan", target.number, text, shape=_Plan)
-        raise_refusal(planned, ref)
+        target = await aim(page, ref, snapshot_id, "fill", text=text)
+        how = target.prepared.how
         async with effect or nullcontext():
             start = start_of(page, target)
-            attempt = await page.unless_blocked(_type(page, target, text, planned.how, ref), DISPATCH_S)
+            attempt = await page.unless_blocked(_type(page, target, text, how, ref), DISPATCH_S)
             filled = attempt.result() if attempt.done else _Filled()
-            if filled.equal is False and planned.how == "type":
+            if filled.equal is False and how == "type":
                 raise NotDeliveredError("not_delivered", ref=ref, wanted_length=len(text), length=filled.length)
-        observation = await observe(page, start, settle_s)
-    mode: Literal["trusted", "scripted"] = "trusted" if planned.how == "type" else "scripted"
+        observation = await observe(page, start, settle_s, one_frame=True)
+    mode: Literal["trusted", "scripted"] = "trusted" if how == "type" else "scripted"
     return Acted(
         ref, page.navigation_id, observation, input_mode=mode, delivered=filled.equal, value_length=filled.length
     )

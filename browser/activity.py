@@ -69,6 +69,7 @@ class Activity:
     def __init__(self) -> None:
         self.changed = asyncio.Event()
         self.navigating = False
+        self.coming = 0
         self.committed = 0
         self.within = 0
         self.loads = 0
@@ -86,6 +87,7 @@ class Activity:
     def begin(self) -> None:
         """Forget everything but what lasts (an open dialog, the end of the page)."""
         self.navigating = False
+        self.coming = 0
         self._pending.clear()
         for noted in (self.opened, self.choosers, self.downloads, self.refused, self.errors):
             noted.clear()
@@ -100,8 +102,13 @@ class Activity:
         return len(self._pending)
 
     def busy(self) -> bool:
-        """Whether a navigation or a request begun since `begin` is pending."""
-        return self.navigating or bool(self._pending)
+        """Whether a navigation, request, popup or download begun since `begin` is pending."""
+        return self.navigating or bool(self._pending) or self.coming > 0
+
+    def arrived(self) -> None:
+        """One of the popups or downloads that were coming is here, or was refused."""
+        self.coming = max(0, self.coming - 1)
+        self.stir()
 
     def interrupted(self) -> bool:
         """Whether nothing can be learned from the page now: a dialog is open or the page has ended."""
@@ -129,6 +136,9 @@ class Activity:
             if event.frame_id == main_frame():
                 self.navigating = True
 
+        def coming(_event: _Nothing) -> None:
+            self.coming += 1
+
         def stopped(event: _Frame) -> None:
             if event.frame_id == main_frame():
                 self.navigating = False
@@ -149,6 +159,8 @@ class Activity:
         listen(session, "Page.frameStartedLoading", _Frame, started, faults)
         listen(session, "Page.frameRequestedNavigation", _Frame, started, faults)
         listen(session, "Page.frameStoppedLoading", _Frame, stopped, faults)
+        listen(session, "Page.windowOpen", _Nothing, coming, faults)
+        listen(session, "Page.downloadWillBegin", _Nothing, coming, faults)
         listen(session, "Page.loadEventFired", _Nothing, loaded, faults)
         listen(session, "Page.domContentEventFired", _Nothing, content, faults)
 

@@ -10,9 +10,9 @@ import msgspec
 from PIL import Image
 
 from browser.actions import locate
-from browser.errors import CaptureFailedError, RefusedError, StaleRefError, UnresponsiveError
+from browser.errors import CaptureFailedError, ContextGoneError, RefusedError, StaleRefError, UnresponsiveError
 from browser.page import Page
-from browser.wire import ContextGoneError, ask
+from browser.wire import ask
 
 MOST_INLINE_BYTES = 300_000
 MOST_INLINE_EDGE = 8_000

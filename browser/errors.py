@@ -133,3 +133,15 @@ class NoSuchThingError(BrowserError):
     """``no_such_dialog``, ``no_such_chooser``, ``no_such_download``: unknown id, or its deadline has passed."""
 
     proves_no_effect = True
+
+
+class ContextGoneError(BrowserError):
+    """``document_gone``: the document a call was meant for was replaced meanwhile; the page itself may live on."""
+
+
+class ProtocolError(BrowserError):
+    """``protocol_error``: the engine refused a call of ours."""
+
+
+class WorldFaultError(BrowserError):
+    """``world_fault``: our script in the page failed: a fault of ours, or a document the engine can't lay out."""

@@ -10,8 +10,8 @@ from playwright.async_api import BrowserContext, CDPSession, Frame
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as PlaywrightPage
 
-from browser.errors import PageEndedError
-from browser.wire import ContextGoneError, Faults, ask, listen, send
+from browser.errors import ContextGoneError, PageEndedError
+from browser.wire import Faults, ask, listen, send
 from browser.world import SOURCE, WORLD_NAME, World
 
 MOST_FRAMES = 16
@@ -335,7 +335,7 @@ class FrameTree:
         facts = self.facts.get(frame_id)
         session = self._sessions.get(frame_id)
         if facts is None or session is None:
-            raise ContextGoneError(frame_id)
+            raise ContextGoneError("document_gone")
         local_root = self._local_roots.get(session)
         parent = facts.parent_id or self.main_id
         owner_session = session if local_root != frame_id else self._sessions.get(parent, self.session)

@@ -1,17 +1,29 @@
 """The other trusted inputs: keys, scrolling, choosing options, hovering, dragging."""
 
 import math
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from typing import Literal
 
 import msgspec
-from playwright.async_api import Error as PlaywrightError
 
-from browser.actions import DISPATCH_S, Aim, Effect, Refusal, aim, dispatch_mouse, locate, raise_refusal, start_of
-from browser.errors import BrowserError, RefusedError, StaleRefError
+from browser.actions import (
+    DISPATCH_S,
+    Aim,
+    Effect,
+    Refusal,
+    aim,
+    dispatch_mouse,
+    locate,
+    mark_at,
+    raise_refusal,
+    start_at,
+    start_of,
+)
+from browser.errors import ContextGoneError, RefusedError, StaleRefError
+from browser.keys import require_known
 from browser.page import Page
-from browser.settle import SETTLE_S, begin, observe
+from browser.settle import SETTLE_S, observe
 from browser.values import Acted
-from browser.wire import ContextGoneError
 from browser.world import World
 
 MOST_DELTA = 10_000
@@ -53,6 +65,7 @@ async def key(
         StaleRefError, StaleSnapshotError, BlockedError, PageEndedError: before any effect.
         RefusedError: ``unknown_key``; ``not_focused`` when `must_be_focused` and another node has the focus.
     """
+    require_known(chord)
     async with page.turn:
         page.require_free()
         world = await page.main_world()
@@ -61,20 +74,15 @@ async def key(
             target = await aim(page, ref, snapshot_id, "key")
             if must_be_focused and not target.prepared.focused:
                 raise RefusedError("not_focused", ref=ref)
+        if target is None:
+            await mark_at(page, world)
         async with effect or nullcontext():
-            start = begin(page, world) if target is None else start_of(page, target)
-            if target is None:
-                await world.run("arm", 0, "free")
-            elif not target.prepared.focused:
+            start = start_at(page, world) if target is None else start_of(page, target)
+            if target is not None and not target.prepared.focused:
                 raise_refusal(await target.world.call("aim", target.number, "focus", shape=Refusal), ref or "")
             attempt = await page.unless_blocked(_pressed(page, chord, count), DISPATCH_S + 0.05 * count)
             if attempt.done:
-                try:
-                    attempt.result()
-                except PlaywrightError as error:
-                    if "Unknown key" in str(error):
-                        raise RefusedError("unknown_key", key=chord[:64]) from error
-                    raise
+                attempt.result()
         observation = await observe(page, start, settle_s)
     return Acted(ref, page.navigation_id, observation)
 
@@ -116,8 +124,7 @@ async def scroll(
     """Turn the wheel over a frame's viewport, or over the node `ref`, by CSS pixels.
 
     Where no point of the viewport turns the viewport itself (an inner scroller covers it all), the viewport is
-    scrolled by script and
-    `input_mode` says so.
+    scrolled by script and `input_mode` says so.
 
     Raises:
         RefusedError: ``malformed_value`` for deltas that are not finite or over 10,000.
@@ -127,7 +134,6 @@ async def scroll(
         raise RefusedError("malformed_value")
     async with page.turn:
         page.require_free()
-        main = await page.main_world()
         world, number = await _scrolled_frame(page, ref, frame, snapshot_id)
         try:
             point = await world.call("scrollTarget", number, delta_x, delta_y, shape=_Point)
@@ -136,29 +142,32 @@ async def scroll(
         except ContextGoneError:
             raise StaleRefError("stale_ref", ref=ref or frame) from None
         scripted = point.x < 0
+        before = await world.call("scrolled", number, shape=dict[str, float])
+        await mark_at(page, world)
+        at: _Scroll | None
         async with effect or nullcontext():
-            start = begin(page, *({main, world}))
-            await world.run("mark", {"base": page.refs.base(page.frames.key(world.frame_id)), "most": 200})
-            await world.run("arm", 0, "free")
+            start = start_at(page, world)
             if scripted:
-                await world.call("scrollDirect", number, delta_x, delta_y, shape=_Scroll)
+                at = await world.call("scrollDirect", number, delta_x, delta_y, shape=_Scroll)
             else:
                 x, y = point.x + place.x, point.y + place.y
-                await dispatch_mouse(page, "mouseMoved", x, y)
-                attempt = await page.unless_blocked(
-                    dispatch_mouse(page, "mouseWheel", x, y, delta=(delta_x, delta_y)), DISPATCH_S
-                )
-                if attempt.done:
-                    attempt.result()
+                turn = _turned(page, world, number, before, (x, y), (delta_x, delta_y))
+                attempt = await page.unless_blocked(turn, DISPATCH_S)
+                at = attempt.result() if attempt.done else None
         observation = await observe(page, start, settle_s)
-        try:
-            at = await world.call("scrolled", number, shape=_Scroll)
-            position: tuple[float, float] | None = (at.x, at.y)
-        except (ContextGoneError, BrowserError):
-            position = None
-    return Acted(
-        ref, page.navigation_id, observation, input_mode="scripted" if scripted else "trusted", scroll=position
-    )
+    position = (at.x, at.y) if at is not None else None
+    mode: Literal["trusted", "scripted"] = "scripted" if scripted else "trusted"
+    return Acted(ref, page.navigation_id, observation, input_mode=mode, scroll=position)
+
+
+async def _turned(
+    page: Page, world: World, number: int, before: dict[str, float], at: tuple[float, float], delta: tuple[float, float]
+) -> _Scroll | None:
+    await dispatch_mouse(page, "mouseMoved", *at)
+    await dispatch_mouse(page, "mouseWheel", *at, delta=delta)
+    with suppress(ContextGoneError):  # the wheel may have led to another document
+        return await world.call("scrollMoved", number, before, shape=_Scroll)
+    return None
 
 
 async def _scrolled_frame(page: Page, ref: str | None, frame: str, snapshot_id: str | None) -> tuple[World, int]:

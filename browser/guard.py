@@ -8,9 +8,9 @@ from collections.abc import Callable
 import msgspec
 from playwright.async_api import CDPSession
 
-from browser.errors import BrowserError
+from browser.errors import BrowserError, ContextGoneError
 from browser.page import Page
-from browser.wire import ContextGoneError, listen, send
+from browser.wire import listen, send
 
 
 class _Asked(msgspec.Struct):

@@ -9,7 +9,7 @@ from typing import Literal
 from playwright.async_api import Error as PlaywrightError
 
 from browser.actions import dispatch_mouse
-from browser.errors import RefusedError
+from browser.keys import require_known
 from browser.navigate import require_admitted
 from browser.page import Page
 from browser.wire import send, translated
@@ -61,13 +61,12 @@ class HumanHand:
 
     async def key(self, kind: Literal["press", "down", "up"], name: str) -> None:
         """A key or chord by its name. Raises RefusedError for an unknown one, PageEndedError."""
+        require_known(name)
         self._take()
         keyboard = self._page.playwright.keyboard
         try:
             await {"press": keyboard.press, "down": keyboard.down, "up": keyboard.up}[kind](name)
         except PlaywrightError as error:
-            if "Unknown key" in str(error):
-                raise RefusedError("unknown_key", key=name[:64]) from error
             raise translated(error) from error
 
     async def text(self, text: str) -> None:

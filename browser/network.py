@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import msgspec
 
 from browser.activity import RequestEnded, RequestSent, ResponseReceived
-from browser.errors import CursorExpiredError, NoSuchThingError, TransferFailedError
+from browser.errors import ContextGoneError, CursorExpiredError, NoSuchThingError, TransferFailedError
 from browser.page import Page
-from browser.wire import ContextGoneError, ask
+from browser.wire import ask
 
 RING = 256
 URL_UNITS = 1024

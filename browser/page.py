@@ -11,12 +11,12 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as PlaywrightPage
 
 from browser.activity import Activity
-from browser.errors import BlockedError, BrowserError, PageEndedError, UnresponsiveError
+from browser.errors import BlockedError, BrowserError, ContextGoneError, PageEndedError, UnresponsiveError
 from browser.frames import FrameFacts, FrameTree, origin_of
 from browser.snapshot.lines import Line, Walked, nodes_of
 from browser.snapshot.refs import Refs
 from browser.values import Found, FrameSummary, Node, Snapshot, Viewport
-from browser.wire import ContextGoneError, Faults, RemoteObject, ask, listen, send, translated
+from browser.wire import Faults, RemoteObject, ask, send, translated
 from browser.world import World
 
 if TYPE_CHECKING:
@@ -88,11 +88,6 @@ class _Resolved(msgspec.Struct):
     object: RemoteObject
 
 
-class _Windowed(msgspec.Struct, rename="camel"):
-    url: str = ""
-    user_gesture: bool = False
-
-
 class Page:
     """A page of an isolated context: one generation that ends once and for good.
 
@@ -134,7 +129,6 @@ class Page:
         self.on_navigation: list[Callable[[], None]] = []
         self._navigation = 0
         self._document_began = 0
-        self._popups_expected = 0
 
     async def attach(self, *before: Coroutine[object, object, None]) -> None:
         """Follow the page from now on; `before` are calls that go out ahead of our own."""
@@ -142,7 +136,6 @@ class Page:
         frames.on_navigated = self._navigated
         frames.on_within = self._within
         frames.on_session.append(lambda session: self.activity.follow(session, lambda: frames.main_id, self.faults))
-        listen(self.session, "Page.windowOpen", _Windowed, self._window, self.faults)
         self.playwright.on("close", self._closed)
         self.playwright.on("crash", lambda _page: self.end("page_crashed"))
         await asyncio.gather(
@@ -168,19 +161,11 @@ class Page:
             self.activity.within += 1
             self.activity.stir()
 
-    def _window(self, _event: _Windowed) -> None:
-        self._popups_expected += 1
-
-    def expects_popup(self) -> bool:
-        """Whether the page opened a window that has not arrived yet."""
-        return self._popups_expected > 0
-
     def popup_arrived(self, name: str | None) -> None:
         """A window this page opened is there (by id) or was refused (None)."""
-        self._popups_expected = max(0, self._popups_expected - 1)
         if name is not None:
             self.activity.opened.append(name)
-        self.activity.stir()
+        self.activity.arrived()
 
     def end(self, reason: str) -> None:
         """The generation is over; the first reason stays."""

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 import msgspec
+from playwright.async_api import CDPSession
 from playwright.async_api import Dialog as PlaywrightDialog
 from playwright.async_api import Download as PlaywrightDownload
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import FileChooser
 
+from browser.actions import mark_at, start_at
 from browser.errors import NoSuchThingError, TransferFailedError
 from browser.page import Page
 from browser.settle import SETTLE_S, begin, observe
 from browser.values import Acted
+from browser.wire import listen, send
 
 Effect = AbstractAsyncContextManager[None]
 Handle = TypeVar("Handle")
@@ -65,6 +67,11 @@ def bounded(text: str, most: int) -> str:
     """Page text of at most `most` UTF-16 units, without lone surrogates."""
     cut = text.encode("utf-16-le", "surrogatepass")[: most * 2]
     return cut.decode("utf-16-le", "replace")
+
+
+class _Opened(msgspec.Struct, rename="camel"):
+    mode: str = "selectSingle"
+    backend_node_id: int = 0
 
 
 class _Shelf(Generic[Handle]):
@@ -114,10 +121,10 @@ class Pending:
         self._page = page
         self._seconds = (dialog_s, chooser_s, download_s)
         self._open_dialogs: _Shelf[PlaywrightDialog] = _Shelf("d", self._default)
-        self._open_choosers: _Shelf[FileChooser] = _Shelf("c", lambda name, _chooser: self._drop_chooser(name))
+        self._open_choosers: _Shelf[tuple[CDPSession, int]] = _Shelf("c", self._lapse_chooser)
         self._kept_downloads: _Shelf[PlaywrightDownload] = _Shelf("x", self._drop_download)
         page.playwright.on("dialog", self._dialog)
-        page.playwright.on("filechooser", self._chooser)
+        page.frames.on_session.append(self._intercept)
         page.playwright.on("download", self._download)
         page.on_ended.append(lambda _reason: self._clear())
 
@@ -190,13 +197,21 @@ class Pending:
                 attempt.result()
         return Acted(None, page.navigation_id, await observe(page, start, settle_s))
 
-    def _chooser(self, handle: FileChooser) -> None:
+    def _intercept(self, session: CDPSession) -> None:
+        page = self._page
+        listen(session, "Page.fileChooserOpened", _Opened, lambda event: self._chooser(session, event), page.faults)
+        page.background(send(session, "Page.setInterceptFileChooserDialog", {"enabled": True}))
+
+    def _chooser(self, session: CDPSession, event: _Opened) -> None:
         name = self._open_choosers.name()
         seconds = self._seconds[1]
-        self.choosers[name] = Chooser(name, handle.is_multiple(), self._page.clock() + seconds)
-        self._open_choosers.put(name, handle, seconds)
+        self.choosers[name] = Chooser(name, event.mode == "selectMultiple", self._page.clock() + seconds)
+        self._open_choosers.put(name, (session, event.backend_node_id), seconds)
         self._page.activity.choosers.append(name)
         self._tell(self.choosers[name])
+
+    def _lapse_chooser(self, name: str, _handle: tuple[CDPSession, int]) -> None:
+        self._drop_chooser(name)
 
     def _drop_chooser(self, name: str) -> None:
         self.choosers.pop(name, None)
@@ -224,13 +239,16 @@ class Pending:
             if len(files) > 1 and not chooser.multiple:
                 raise TransferFailedError("one_file_only")
             main = await page.main_world()
+            await mark_at(page, main)
             handle = self._open_choosers.take(chooser_id)
             if handle is None:
                 raise NoSuchThingError("no_such_chooser", chooser=chooser_id)
             self._drop_chooser(chooser_id)
             async with effect or nullcontext():
-                start = begin(page, main)
-                attempt = await page.unless_blocked(handle.set_files(list(files)), 30)
+                start = start_at(page, main)
+                session, node = handle
+                params = {"files": [str(file) for file in files], "backendNodeId": node}
+                attempt = await page.unless_blocked(send(session, "DOM.setFileInputFiles", params, deadline_s=30), 31)
                 if attempt.done:
                     attempt.result()
             observation = await observe(page, start, settle_s)
@@ -249,6 +267,7 @@ class Pending:
         self.downloads[name] = download
         self._kept_downloads.put(name, handle, seconds)
         self._page.activity.downloads.append(name)
+        self._page.activity.arrived()
         self._page.activity.navigating = False  # a navigation that became a download commits nothing
         self._tell(download)
         self._page.background(self._finish(name, handle))

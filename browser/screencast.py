@@ -8,9 +8,9 @@ import msgspec
 from playwright.async_api import CDPSession
 from playwright.async_api import Error as PlaywrightError
 
-from browser.errors import BrowserError
+from browser.errors import BrowserError, ContextGoneError
 from browser.page import Page
-from browser.wire import ContextGoneError, listen, send, translated
+from browser.wire import listen, send, translated
 
 
 class Frame(msgspec.Struct, frozen=True):

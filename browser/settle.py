@@ -1,24 +1,20 @@
 """After an action: wait until the page has come to rest, bounded, and say what changed."""
 
-import asyncio
-
 import msgspec
 
-from browser.errors import BlockedError, PageEndedError, UnresponsiveError
+from browser.errors import BlockedError, ContextGoneError, PageEndedError, UnresponsiveError
 from browser.page import Page
 from browser.snapshot.lines import Differed, nodes_of
-from browser.values import Diff, Navigation, Observation
-from browser.wire import ContextGoneError
+from browser.values import Diff, Navigation, Observation, Snapshot
 from browser.world import World
 
 SETTLE_S = 1.5
 _REST_CAP_MS = 600
+_MOST_CHANGES = 40
 
 
 class _Rest(msgspec.Struct):
     quiet: bool = False
-    ms: float = 0
-    changed: bool = False
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -36,29 +32,42 @@ def begin(page: Page, *worlds: World) -> Start:
     return Start(page.clock(), page.activity.committed, page.activity.within, worlds)
 
 
-async def observe(page: Page, start: Start, budget_s: float = SETTLE_S, *, most: int = 200) -> Observation:
-    """What is seen once the page has settled, or at the end of the budget."""
-    settled = await _settle(page, start, start.at + budget_s)
+async def observe(page: Page, start: Start, budget_s: float = SETTLE_S, *, one_frame: bool = False) -> Observation:
+    """What is seen once the page has settled, or at the end of the budget.
+
+    `one_frame` is for text entry: where it changed nothing at all, one frame is enough.
+    """
     activity = page.activity
-    navigation = _navigation(page, start)
+    deadline = start.at + budget_s
+    settled = await _quiet(page, start, deadline)
     diff = Diff()
-    snapshot = None
-    snapshot_id = None
-    if activity.dialog is None and activity.ended is None:
+    snapshot: Snapshot | None = None
+    snapshot_id: str | None = None
+    while not activity.interrupted():
+        replaced = activity.committed != start.committed
         try:
-            if activity.committed != start.committed:
-                snapshot = await page.snapshot(most=most, observation=True)
+            if replaced:
+                settled = await _fresh_rest(page, deadline) and settled
+                snapshot = await page.snapshot(observation=True)
                 snapshot_id = snapshot.snapshot_id
             else:
-                snapshot_id, diff = await _difference(page, start)
-        except (BlockedError, PageEndedError, UnresponsiveError, ContextGoneError):
+                parts = await _finish(page, start, deadline, one_frame=one_frame)
+                settled = all(part.quiet for _, part in parts) and settled
+                diff = _merged(page, parts)
+                snapshot_id = page.refs.name(observation=True)
+        except (BlockedError, PageEndedError):
+            break
+        except (UnresponsiveError, ContextGoneError):
             settled = False
+        if page.clock() >= deadline or not activity.busy():
+            break
+        settled = await _quiet(page, start, deadline)  # what the action began only now
     return Observation(
-        settled=settled,
+        settled=settled and not activity.busy() and activity.ended is None,
         elapsed_ms=(page.clock() - start.at) * 1000,
         snapshot_id=snapshot_id,
-        diff=diff,
-        navigation=navigation,
+        diff=diff if snapshot is None else Diff(),
+        navigation=_navigation(page, start),
         page=snapshot,
         dialog=activity.dialog,
         opened=tuple(activity.opened),
@@ -79,76 +88,70 @@ def _navigation(page: Page, start: Start) -> Navigation | None:
     return None
 
 
-async def _settle(page: Page, start: Start, deadline: float) -> bool:
+async def _quiet(page: Page, start: Start, deadline: float) -> bool:
+    """Wait until no navigation, popup or request that the action began is pending; False at the deadline."""
     activity = page.activity
-    while not activity.interrupted():
-        left = deadline - page.clock()
-        if left <= 0:
+    while not activity.interrupted() and activity.busy():
+        if not await activity.wait(deadline - page.clock()):
             return False
-        if activity.busy() or page.expects_popup():
-            await activity.wait(left)
-            continue
-        replaced = activity.committed != start.committed
-        worlds = [world for world in start.worlds if page.frames.world(world.frame_id) is world] if not replaced else []
-        if not worlds:
-            fresh = await page.frames.main_world(left)
-            if fresh is None:
-                return False
-            worlds = [fresh]
-        cap = max(1, round(min(left * 1000, _REST_CAP_MS if not replaced else 300)))
-        attempts = [
-            page.background(world.call("rest", {"capMs": cap}, shape=_Rest, deadline_s=left + 0.5)) for world in worlds
-        ]
-        while not all(a.done for a in attempts) and not activity.interrupted():
-            if not await activity.wait(deadline + 0.2 - page.clock()):
-                return False
-        if activity.interrupted():
-            break
-        try:
-            rests = [attempt.result() for attempt in attempts]
-        except ContextGoneError:
-            continue
-        except (PageEndedError, UnresponsiveError):
-            return False
-        if activity.busy() or page.expects_popup():
-            continue
-        return all(rest.quiet for rest in rests)
-    return activity.dialog is not None
+    return start.at <= deadline
 
 
-async def _difference(page: Page, start: Start) -> tuple[str, Diff]:
-    worlds = [world for world in start.worlds if page.frames.world(world.frame_id) is world]
-    parts = await asyncio.gather(*(_frame_difference(page, world) for world in worlds))
+async def _fresh_rest(page: Page, deadline: float) -> bool:
+    """The rest of a document that the action brought."""
+    left = max(0.05, deadline - page.clock())
+    world = await page.main_world(left)
+    rest = world.call("rest", {"capMs": round(min(left, 0.3) * 1000)}, shape=_Rest, deadline_s=left + 2.0)
+    attempt = await page.unless_blocked(rest, left + 2.5)
+    page.require_free()
+    return attempt.done and attempt.result().quiet
+
+
+async def _of(page: Page, world: World, options: dict[str, object], left: float) -> Differed:
+    work = world.call("finish", options, shape=Differed, deadline_s=left + 2.0)
+    attempt = await page.unless_blocked(work, left + 2.5)
+    page.require_free()
+    if not attempt.done:
+        raise UnresponsiveError("page_unresponsive", call="settle")
+    return attempt.result()
+
+
+async def _finish(page: Page, start: Start, deadline: float, *, one_frame: bool) -> list[tuple[World, Differed]]:
+    left = max(0.0, deadline - page.clock())
+    parts = []
+    for world in start.worlds:
+        if page.frames.world(world.frame_id) is not world:
+            continue
+        options: dict[str, object] = {
+            "capMs": max(1, round(min(left * 1000, _REST_CAP_MS))),
+            "oneFrame": one_frame,
+            "base": page.refs.base(page.frames.key(world.frame_id)),
+            "most": 200,
+            "mostChanges": _MOST_CHANGES,
+        }
+        part = await _of(page, world, options, left)
+        if part.hosts and (part.added or part.changed):
+            await page.walk(world, page.frames.key(world.frame_id))
+            part = await _of(page, world, options, left)
+        parts.append((world, part))
+    return parts
+
+
+def _merged(page: Page, parts: list[tuple[World, Differed]]) -> Diff:
     merged = Diff()
-    for part in parts:
+    for world, part in parts:
+        frame = page.frames.key(world.frame_id)
+        if not page.admit(world, frame, part.added + part.changed, part.next):
+            continue
         counts = dict(merged.counts)
-        for role, number in part.counts.items():
+        for role, number in part.delta.items():
             counts[role] = counts.get(role, 0) + number
         merged = Diff(
-            added=merged.added + part.added,
-            changed=merged.changed + part.changed,
-            removed=merged.removed + part.removed,
+            added=merged.added + nodes_of(part.added, frame),
+            changed=merged.changed + nodes_of(part.changed, frame),
+            removed=merged.removed + nodes_of(part.removed, frame),
             counts=counts,
             omitted=merged.omitted + part.omitted,
-            focus=part.focus or merged.focus,
+            focus=f"{frame}-e{part.focus}" if part.focus else merged.focus,
         )
-    return page.refs.name(observation=True), merged
-
-
-async def _frame_difference(page: Page, world: World) -> Diff:
-    frame = page.frames.key(world.frame_id)
-    options = {"base": page.refs.base(frame), "most": 200, "mostChanges": 40}
-    differed = await world.call("conclude", options, shape=Differed)
-    shown = differed.added + differed.changed
-    if differed.hosts and any(True for _ in shown):
-        await page.walk(world, frame)
-    if not page.admit(world, frame, shown, differed.next):
-        return Diff()
-    return Diff(
-        added=nodes_of(differed.added, frame),
-        changed=nodes_of(differed.changed, frame),
-        removed=nodes_of(differed.removed, frame),
-        counts=differed.delta,
-        omitted=differed.omitted,
-        focus=f"{frame}-e{differed.focus}" if differed.focus else None,
-    )
+    return merged

@@ -12,13 +12,13 @@ from urllib.parse import urldefrag
 import msgspec
 from playwright.async_api import Error as PlaywrightError
 
-from browser.actions import Effect, Refusal, aim_file, start_at
-from browser.errors import StaleRefError, TransferFailedError
+from browser.actions import Effect, Refusal, aim_file, mark_at, start_at
+from browser.errors import ContextGoneError, StaleRefError, TransferFailedError
 from browser.frames import origin_of
 from browser.page import Page
 from browser.settle import SETTLE_S, observe
 from browser.values import Acted
-from browser.wire import ContextGoneError, send
+from browser.wire import send
 
 MOST_INLINE_BYTES = 4 << 20
 MOST_BYTES = 512 << 20
@@ -132,8 +132,9 @@ async def upload(
             node = None
         if node is None:
             raise StaleRefError("detached", ref=ref)
+        await mark_at(page, aimed.world)
         async with effect or nullcontext():
-            start = await start_at(page, aimed.world)
+            start = start_at(page, aimed.world)
             params = {"files": [str(path) for path in paths], "objectId": node}
             attempt = await page.unless_blocked(
                 send(aimed.world.session, "DOM.setFileInputFiles", params, deadline_s=30), 31

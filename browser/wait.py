@@ -5,10 +5,9 @@ from typing import Literal
 
 import msgspec
 
-from browser.errors import BlockedError, PageEndedError, UnresponsiveError
+from browser.errors import BlockedError, ContextGoneError, PageEndedError, UnresponsiveError
 from browser.page import Attempt, Page
 from browser.values import Snapshot
-from browser.wire import ContextGoneError
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):

@@ -8,7 +8,7 @@ import msgspec
 from playwright.async_api import CDPSession
 from playwright.async_api import Error as PlaywrightError
 
-from browser.errors import PageEndedError, UnresponsiveError
+from browser.errors import BrowserError, ContextGoneError, PageEndedError, ProtocolError, UnresponsiveError
 
 T = TypeVar("T")
 
@@ -30,10 +30,6 @@ _NO_CONTEXT = (
     "uniqueContextId not found",
     "Cannot find object with id",
 )
-
-
-class ContextGoneError(Exception):
-    """The document a call was meant for is gone; the page itself may live on."""
 
 
 class Emitter(Protocol):
@@ -72,14 +68,14 @@ def listen(session: CDPSession, event: str, shape: type[T], handler: Callable[[T
     session.on(event, receive)
 
 
-def translated(error: PlaywrightError) -> Exception:
-    """The library's own error for one of Playwright's; the error itself when it says something else."""
+def translated(error: PlaywrightError) -> BrowserError:
+    """The library's own error for one of Playwright's."""
     text = str(error)
     if any(mark in text for mark in _NO_CONTEXT):
-        return ContextGoneError(text)
+        return ContextGoneError("document_gone")
     if any(mark in text for mark in _GONE):
         return PageEndedError("closed")
-    return error
+    return ProtocolError("protocol_error", said=text.splitlines()[0][:200] if text else "")
 
 
 async def send(
@@ -91,6 +87,7 @@ async def send(
         ContextGoneError: the document went away.
         PageEndedError: the page or engine went away.
         UnresponsiveError: no answer in `deadline_s`.
+        ProtocolError: the engine refused the call.
     """
     try:
         async with asyncio.timeout(deadline_s):
@@ -138,7 +135,3 @@ class Returned(msgspec.Struct, rename="camel"):
 
     result: RemoteObject
     exception_details: ExceptionThrown | None = None
-
-
-class WorldFaultError(RuntimeError):
-    """Our own script in the page failed: a fault of ours or a document the engine can't lay out."""

@@ -61,7 +61,9 @@ class Walked(Where):
 
 
 class Differed(Walked):
-    """Answer of `differ`."""
+    """Answer of `finish`: whether the document came to rest, and what is different."""
+
+    quiet: bool = False
 
     added: tuple[Line, ...] = ()
     changed: tuple[Line, ...] = ()

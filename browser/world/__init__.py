@@ -10,7 +10,8 @@ from typing import TypeVar
 import msgspec
 from playwright.async_api import CDPSession
 
-from browser.wire import DOM_DEADLINE_S, Returned, WorldFaultError, ask
+from browser.errors import WorldFaultError
+from browser.wire import DOM_DEADLINE_S, Returned, ask
 
 T = TypeVar("T")
 
@@ -48,7 +49,10 @@ class World:
         answer = await self._apply(
             function, [{"value": value} for value in arguments], by_value=True, deadline_s=deadline_s
         )
-        return msgspec.convert(answer.result.value, shape, strict=False)
+        try:
+            return msgspec.convert(answer.result.value, shape, strict=False)
+        except msgspec.ValidationError as error:
+            raise WorldFaultError("world_fault", said=str(error)[:300]) from error
 
     async def run(self, function: str, *arguments: object) -> None:
         """Call one function of our script for what it does. Raises as `call`."""
@@ -83,5 +87,6 @@ class World:
         answer = await ask(self.session, "Runtime.callFunctionOn", params, Returned, deadline_s=deadline_s)
         if answer.exception_details is not None:
             thrown = answer.exception_details.exception
-            raise WorldFaultError((thrown.description if thrown else None) or answer.exception_details.text)
+            said = (thrown.description if thrown else None) or answer.exception_details.text
+            raise WorldFaultError("world_fault", said=said[:300])
         return answer

@@ -85,6 +85,7 @@ async function prepare(number, options) {
   const element = nodeOf(number);
   if (!element) return refusal(nodes.has(number) ? 'detached' : 'stale_ref');
   const role = roleOf(element);
+  let how = '';
   if (options.wants === 'file' ? !(element.tagName === 'INPUT' && element.type === 'file') : role === 'file_input' && options.wants !== 'hover') {
     return refusal(options.wants === 'file' ? 'not_a_file_input' : 'file_input');
   }
@@ -93,6 +94,11 @@ async function prepare(number, options) {
   if (options.wants === 'fill' && element.tagName !== 'SELECT') {
     if (element.readOnly) return refusal('read_only');
     if (!editableOf(element)) return refusal('not_editable');
+  }
+  if (options.text !== undefined) {
+    const planned = plan(element, options.text);
+    if (planned.refused) return planned;
+    how = planned.how;
   }
   if (!rendered(element)) return refusal('hidden');
   if (!enabledOf(element) && options.wants !== 'hover' && options.wants !== 'scroll') return refusal('disabled');
@@ -116,7 +122,7 @@ async function prepare(number, options) {
       const already = deepActive() === element;
       mark({ base: options.base, most: options.most });
       arm(number, options.arm || 'free');
-      return { x, y, focused: already, checked: checkedOf(element), role, secret: privateField(element), tag: element.tagName };
+      return { x, y, focused: already, checked: checkedOf(element), role, how };
     }
     cover = cover || hit;
   }
@@ -141,6 +147,7 @@ function arm(number, kind) {
   watch();
   const element = number ? nodeOf(number) : null;
   armed = { element, kind, at: performance.now(), seen: [], blocked: null, until: performance.now() + 4000 };
+  countFrames();
   return armed.at;
 }
 
@@ -152,10 +159,11 @@ function disarm() {
 
 const verdict = () => (armed ? { seen: armed.seen, blocked: armed.blocked } : { seen: [], blocked: null });
 
-// The end of an action: the difference since its start; the guard is down.
-function conclude(options) {
-  disarm();
-  return differ(options);
+// After an action's input is acknowledged: the rest, and then the difference since it was armed. The guard is down from here on.
+async function finish(options) {
+  if (armed) armed.kind = 'free';
+  const calm = await rest(options);
+  return { ...differ(options), quiet: calm.quiet };
 }
 
 function guard(event) {
@@ -195,9 +203,7 @@ function aim(number, how) {
   return { empty: element.isContentEditable ? !element.textContent : !element.value };
 }
 
-function plan(number, text) {
-  const element = nodeOf(number);
-  if (!element) return refusal('detached');
+function plan(element, text) {
   if (element.tagName === 'SELECT') {
     if (element.options.length > 1000) return refusal('too_many_options');
     const option = optionFor(element, text);
@@ -289,6 +295,22 @@ function innerScroller(start, dx, dy) {
     if (dx && /auto|scroll/.test(style.overflowX) && at.scrollWidth > at.clientWidth) return at;
   }
   return null;
+}
+
+// Resolves with the position once a scroll that began at `before` has come to rest, or when none begins.
+async function scrollMoved(number, before) {
+  const began = performance.now();
+  let at = scrolled(number);
+  let calm = 0;
+  while (performance.now() - began < 600) {
+    await nextFrame();
+    const now = scrolled(number);
+    calm = now.x === at.x && now.y === at.y ? calm + 1 : 0;
+    at = now;
+    const moved = at.x !== before.x || at.y !== before.y;
+    if (calm >= 2 && (moved || performance.now() - began > 150)) break;
+  }
+  return at;
 }
 
 function scrollDirect(number, dx, dy) {

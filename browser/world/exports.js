@@ -1,6 +1,6 @@
 // What the library calls by name.
 return {
-  collect, find, differ, mark, rest, prepare, arm, disarm, verdict, aim, plan, put, canPick,
+  collect, find, differ, mark, prepare, arm, disarm, verdict, aim, put, canPick,
   viewNow, whereNow, pick, filled, checkedNow, scrollTarget, scrollDirect, scrolled, boxOf,
-  conclude, scaleNow, fetchBegin, fetchRead, fetchEnd, until, hiding, adopt, nodeOf,
+  finish, rest, scrollMoved, scaleNow, fetchBegin, fetchRead, fetchEnd, until, hiding, adopt, nodeOf,
 };

@@ -2,7 +2,9 @@
 let version = 0;
 let lastChange = -1;
 let watching = null;
-const settled = { version: -1 };
+let lastInput = -1;
+let frames = [];
+let counting = false;
 const observedRoots = new WeakSet();
 const rhythm = new WeakMap();
 const NOISE_WINDOW = 2500;
@@ -41,44 +43,61 @@ function watch() {
   if (watching) return;
   watching = new MutationObserver(changed);
   observe(document);
-  const touched = () => {
+  const touched = (event) => {
     version += 1;
+    if (event.isTrusted && INPUTS.has(event.type)) lastInput = performance.now();
     if (waiters.size) wake();
   };
   for (const kind of ['scroll', 'resize', 'focusin', 'focusout', 'input', 'change', 'toggle', 'transitionend', 'animationend', 'load',
-    'pointerover', 'fullscreenchange']) {
+    'pointerover', 'fullscreenchange', 'keydown', 'pointerdown', 'pointerup', 'click', 'wheel']) {
     addEventListener(kind, touched, { capture: true, passive: true });
   }
 }
 
-// Resolves after two frames without a change, or after 50 ms without one, or at the cap.
+const INPUTS = new Set('input change keydown pointerdown pointerup click wheel'.split(' '));
+
+// Frames are counted from the instant an action is armed, so that its windows run together.
+function countFrames() {
+  frames = [];
+  if (counting) return;
+  counting = true;
+  const tick = () => {
+    if (!armed || performance.now() > armed.until) { counting = false; return; }
+    frames.push(performance.now());
+    if (frames.length > 8) frames.shift();
+    for (const look of lookers) look();
+    requestAnimationFrame(tick);
+  };
+  requestAnimationFrame(tick);
+}
+
+const lookers = new Set();
+
+// Resolves after two frames without a change (one, where a text entry changed nothing at all), or after 50 ms without one, or at the cap.
 function rest(options) {
   watch();
-  const since = options.since || (armed ? armed.at : performance.now());
+  if (!armed || performance.now() > armed.until) arm(0, 'free');
+  const since = armed.at;
   const began = performance.now();
   return new Promise((resolve) => {
-    let calm = 0;
-    let done = false;
-    let frame = began;
+    let timer = 0;
     const finish = (quiet) => {
-      if (done) return;
-      done = true;
-      clearTimeout(cap);
-      clearTimeout(still);
+      clearTimeout(timer);
+      lookers.delete(look);
       resolve({ quiet, ms: performance.now() - began, changed: lastChange >= since });
     };
-    const cap = setTimeout(() => finish(false), options.capMs);
-    let still = 0;
-    const calmFor = () => performance.now() - Math.max(lastChange, since);
-    const wait = () => { still = setTimeout(() => (calmFor() >= 50 ? finish(true) : wait()), Math.max(1, 51 - calmFor())); };
-    wait();
-    const tick = () => {
-      if (done) return;
+    const look = () => {
       const now = performance.now();
-      calm = lastChange < frame ? calm + 1 : 0;
-      frame = now;
-      if (calm >= 2) finish(true); else requestAnimationFrame(tick);
+      const calmSince = Math.max(lastChange, lastInput, since);
+      const needed = options.oneFrame && lastChange < since ? 1 : 2;
+      if (frames.reduce((sum, at) => sum + (at > calmSince ? 1 : 0), 0) >= needed || now - calmSince >= 50) finish(true);
+      else if (now - began >= options.capMs) finish(false);
+      else {
+        clearTimeout(timer);
+        timer = setTimeout(look, Math.max(1, Math.min(51 - (now - calmSince), options.capMs - (now - began))));
+      }
     };
-    requestAnimationFrame(tick);
+    lookers.add(look);
+    look();
   });
 }

@@ -1,16 +1,17 @@
 // The walk over one document, the refs it hands out, and the difference between two walks.
 const refs = new WeakMap();
 const nodes = new Map();
-let nextRef = 1;
+let nextRef = 0; // 0 until the library has said which numbers were never used in this frame
 let lastWalk = null;
 let lastHosts = [];
-let lastLines = new Map();
-let lastCounts = {};
+let last = { lines: new Map(), counts: {}, version: -1 };
+let base = last;
 const checkedHosts = new WeakSet();
 
 function refOf(element) {
   let number = refs.get(element);
   if (!number) {
+    if (!nextRef) return 0;
     number = nextRef;
     nextRef += 1;
     refs.set(element, number);
@@ -173,14 +174,13 @@ const lineOf = (item) => {
 
 function collect(options) {
   watch();
-  nextRef = Math.max(nextRef, options.base || 1);
+  nextRef = Math.max(nextRef, options.base || 0);
   const walk = gather(options.budgetMs || 250);
-  for (const host of walk.hosts) checkedHosts.add(host);
   lastWalk = walk;
   lastHosts = walk.hosts;
   const chosen = options.all ? walk.found.slice(0, options.most) : choose(walk, options.most || 200);
   const items = chosen.map(lineOf);
-  if (options.baseline || !armed || performance.now() > armed.until) remember(items, walk);
+  last = { lines: new Map(items.map((line) => [line.k, line])), counts: countsOf(walk.found), version };
   return {
     items, counts: countsOf(walk.found), total: walk.found.length, cut: walk.cut, next: nextRef, hosts: walk.hosts.length,
     near: walk.found.reduce((sum, item) => sum + (item.near ? 1 : 0), 0), ms: walk.ms, ...where(),
@@ -194,23 +194,17 @@ const where = () => ({
 
 const comparable = (line) => JSON.stringify({ ...line, k: 0, o_: 0, f: 0 });
 
-function remember(items, walk) {
-  lastLines = new Map(items.map((line) => [line.k, line]));
-  lastCounts = countsOf(walk.found);
-  settled.version = version;
-}
-
-// The state before an action; taken again only when something happened since the last look.
+// The state before an action; walked again only when something happened since the last look.
 function mark(options) {
-  if (settled.version === version && lastWalk) return;
-  collect({ ...options, baseline: true });
+  if (last.version !== version) collect(options);
+  base = last;
 }
 
-// What differs from the last look, bounded; then this look becomes the last one.
+// What differs from the state before the action, bounded.
 function differ(options) {
-  const before = lastLines;
-  const beforeCounts = lastCounts;
-  const now = collect({ ...options, baseline: true });
+  const before = base.lines;
+  const beforeCounts = base.counts;
+  const now = collect(options);
   const most = options.mostChanges || 40;
   const added = [];
   const changed = [];
@@ -268,13 +262,12 @@ const NAMED_ELSEWHERE = new Set('INPUT SELECT TEXTAREA IMG AREA'.split(' '));
 // Find by text or role over the whole document.
 function find(options) {
   watch();
-  nextRef = Math.max(nextRef, options.base || 1);
+  nextRef = Math.max(nextRef, options.base || 0);
   const wanted = flat(options.text || '');
   const role = options.role ? options.role.toLowerCase() : '';
   const walk = gather(options.budgetMs || 3000, (element, its) =>
     (!role || its === role || ALIASES[role] === its) && (!wanted || mayBeNamed(element, wanted)));
   lastHosts = walk.hosts;
-  for (const host of walk.hosts) checkedHosts.add(host);
   const began = performance.now();
   const matches = [];
   let total = 0;
@@ -294,7 +287,11 @@ function find(options) {
   return { items: matches, total, cut, next: nextRef, counts: {}, near: 0, hosts: walk.hosts.length, ms: walk.ms, ...where() };
 }
 
-const hiding = () => lastHosts;
+// The elements that may hide something; each is asked about once.
+function hiding() {
+  for (const host of lastHosts) checkedHosts.add(host);
+  return lastHosts;
+}
 
 function adopt(host, root) {
   closedRoots.set(host, root);
