@@ -221,6 +221,14 @@ def _replay_by_sequence(
     return None
 
 
+def _require_first_of_lease(session: Session, definition: Definition, given: Any) -> None:
+    """A lease that had no input yet begins with 1."""
+    ordered = definition.retry_identity in ("sequence_stored", "sequence_in_memory")
+    if ordered and input_ledger(session, definition, given) is None and int(given.input_sequence) != 1:
+        none_yet = Details(current="0")
+        raise Refusal(ErrorCode.REVISION_CONFLICT, "sequence_gap", field="/inputSequence", details=none_yet)
+
+
 def check_memory(world: World, session: Session, definition: Definition, call: Call[Any], sight: Sight) -> None:
     """Step 6: generation, lease, and what lives in the adapter's memory.
 
@@ -280,4 +288,5 @@ def admit(world: World, session: Session, definition: Definition, given: Any) ->
         replayed = _replay_by_sequence(world, session, definition, given, mark)
     if replayed is None:
         check_memory(world, session, definition, call, sight)
+        _require_first_of_lease(session, definition, given)
     return Admitted(call=call, fingerprint=mark, replayed=replayed), sight

@@ -62,7 +62,10 @@ class Lives:
         self.check_prompt(call)
 
     def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
-        """Nothing is held down in a terminal."""
+        """Nothing is held down in a terminal; the next lease counts its input from 1."""
+        terminal = self.terminals.get(generation)
+        if terminal is not None:
+            terminal.typed = 0
 
     async def close(self, resource: ResourceKey, permit: Permit) -> None:
         """End the shell."""
