@@ -57,7 +57,7 @@ def _from_title(title: str) -> Focus:
     for prefix, kind in _DIALOGS:
         if title.startswith(prefix):
             return Focus(kind, package=title.removeprefix(prefix).split()[0], title=title)
-    match = _COMPONENT.match(title)
+    match = _COMPONENT.fullmatch(title)
     if match is None:
         package = title if re.fullmatch(r"[A-Za-z]\w*(\.\w+)+", title) else None
         return Focus("window", package=package, title=title)

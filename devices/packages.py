@@ -52,7 +52,7 @@ def check_package(name: str) -> str:
     Raises:
         PackageRefused: reason bad_name.
     """
-    if len(name) > 255 or _PACKAGE.match(name) is None:
+    if len(name) > 255 or _PACKAGE.fullmatch(name) is None:
         raise PackageRefused("bad_name", "not a package name")
     return name
 
@@ -63,7 +63,7 @@ def check_activity(name: str) -> str:
     Raises:
         PackageRefused: reason bad_name.
     """
-    if len(name) > 512 or _ACTIVITY.match(name) is None:
+    if len(name) > 512 or _ACTIVITY.fullmatch(name) is None:
         raise PackageRefused("bad_name", "not an activity name")
     return name
 

@@ -15,7 +15,7 @@ Path = Literal["keys", "paste"]
 
 def is_plain(text: str) -> bool:
     """Whether key events can say it: printable ASCII."""
-    return _SAFE.match(text) is not None
+    return _SAFE.fullmatch(text) is not None
 
 
 def path_for(text: str, *, can_paste: bool) -> Path | None:

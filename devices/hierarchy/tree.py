@@ -233,7 +233,7 @@ class _Reader(ContentHandler):
 
 
 def _bounds(text: str) -> Bounds | None:
-    match = _BOUNDS.match(text)
+    match = _BOUNDS.fullmatch(text)
     if match is None:
         return None
     left, top, right, bottom = (int(part) for part in match.groups())

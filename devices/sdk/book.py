@@ -238,7 +238,7 @@ class DeviceBook:
         return device
 
     def _check_name(self, name: str, known: Devices, *, but: str | None) -> None:
-        if not _NAME.match(name):
+        if not _NAME.fullmatch(name):
             raise ManageRefused("bad_name", "letters, digits, blank, dot, dash and underscore; 1 to 64 of them")
         if any(one.name == name and one.device_id != but for one in known.items):
             raise ManageRefused("name_taken", "another device has this name")

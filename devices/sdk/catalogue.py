@@ -211,7 +211,7 @@ def _parse(document: bytes) -> Element:
 def _package(element: Element, base_url: str, host: HostKind, channels: dict[str, int]) -> Package | None:
     path, revision = element.get("path", ""), read_revision(child(element, "revision"))
     archive = _archive(element, base_url, host)
-    if not _PATH.match(path) or len(path) > 256 or revision is None or archive is None:
+    if not _PATH.fullmatch(path) or len(path) > 256 or revision is None or archive is None:
         return None
     licence, channel = child(element, "uses-license"), child(element, "channelRef")
     details = child(element, "type-details")
@@ -240,7 +240,7 @@ def _archive(element: Element, base_url: str, host: HostKind) -> Archive | None:
         checksum = child(complete, "checksum")
         digest = "" if checksum is None else (checksum.text or "").strip().lower()
         size, url = _text(complete, "size"), _text(complete, "url")
-        if _CHECKSUM.match(digest) and size.isdigit() and url:
+        if _CHECKSUM.fullmatch(digest) and size.isdigit() and url:
             kind = "sha1" if len(digest) == 40 else "sha256"
             return Archive(urljoin(base_url, url), int(size), digest, kind)
     return None
