@@ -131,7 +131,7 @@ class RunningPhone:
         return f"emulator-{self.console_port}"
 
     def adb(self, *arguments: str, stdin: bytes | None = None, check: bool = False, timeout: float = 30) -> Result:
-        """adb for this phone."""
+        """Adb for this phone."""
         return self.lab.adb("-s", self.serial, *arguments, stdin=stdin, check=check, timeout=timeout)
 
     def shell(self, command: str, *, check: bool = True) -> str:

@@ -213,7 +213,7 @@ async def _ime(call: Call) -> int:
         )
         return 0
     if verb == "reset":
-        settings[("secure", "default_input_method")] = KEYBOARD
+        _choose_method(call, KEYBOARD)
         await call.out("Reset current and enabled IMEs for user #0\n")
         return 0
     if name not in known:
@@ -225,13 +225,18 @@ async def _ime(call: Call) -> int:
         settings[("secure", "enabled_input_methods")] = ":".join(method for method in enabled if method != name)
         await call.out(f"Input method {name}: now disabled for user #0\n")
     elif verb == "set":
-        settings[("secure", "default_input_method")] = name
-        if name != KEYBOARD:
-            call.phone.stage.hide_keyboard()
-        elif call.phone.stage.editor() is not None:
-            call.phone.stage.show_keyboard()
+        _choose_method(call, name)
         await call.out(f"Input method {name} selected for user #0\n")
     return 0
+
+
+def _choose_method(call: Call, name: str) -> None:
+    stage = call.phone.stage
+    call.phone.settings[("secure", "default_input_method")] = name
+    if name != KEYBOARD:
+        stage.hide_keyboard()
+    elif stage.editor() is not None:
+        stage.show_keyboard()
 
 
 async def _ifconfig(call: Call) -> int:

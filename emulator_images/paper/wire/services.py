@@ -2,7 +2,6 @@
 
 import asyncio
 import struct
-from contextlib import suppress
 
 from emulator_images.paper.commands.capture import picture
 from emulator_images.paper.phone import Phone
@@ -138,7 +137,7 @@ class Reverses:
         wanted = int(here.removeprefix("tcp:") or 0)
 
         async def bridge(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._bridge(here, reader, writer)
+            await self._bridge(here, reader, writer)  # `here` by then names the port that was really bound
 
         try:
             server = await asyncio.start_server(bridge, "127.0.0.1", wanted)
@@ -152,25 +151,26 @@ class Reverses:
         await stream.write(b"OKAY" + (_message(str(port)) if wanted == 0 else b""))
 
     async def _bridge(self, here: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        rule = self._rules.get(here) or next(iter(self._rules.values()))
-        stream = self._connection.open_from_device(rule[0])
-
-        async def outward() -> None:
+        async def outward(stream: Stream) -> None:
             while chunk := await reader.read(65536):
                 await stream.write(chunk)
             self._connection.release(stream)
 
-        async def inward() -> None:
+        async def inward(stream: Stream) -> None:
             while chunk := await stream.read():
                 writer.write(chunk)
                 await writer.drain()
             writer.close()
 
-        with suppress(ConnectionError, StreamClosedError, ExceptionGroup):
+        try:
+            stream = await self._connection.open_from_device(self._rules[here][0])
             async with asyncio.TaskGroup() as group:
-                group.create_task(outward())
-                group.create_task(inward())
-        writer.close()
+                group.create_task(outward(stream))
+                group.create_task(inward(stream))
+        except* (ConnectionError, StreamClosedError, KeyError):
+            pass
+        finally:
+            writer.close()
 
     def _drop(self, here: str) -> None:
         rule = self._rules.pop(here, None)

@@ -56,6 +56,16 @@ class Stream:
         """The client took the last write."""
         self._ready.set()
 
+    async def accepted(self) -> None:
+        """Wait until the other side has taken the stream.
+
+        Raises:
+            StreamClosedError: it refused.
+        """
+        await self._ready.wait()
+        if self.closed.is_set():
+            raise StreamClosedError
+
     def end(self) -> None:
         """The client closed its side or the connection is gone."""
         self.closed.set()
@@ -176,10 +186,15 @@ class Connection:
         """Drop the connection at once, as a phone that goes offline does."""
         self._writer.transport.abort()
 
-    def open_from_device(self, service: str) -> Stream:
-        """Open a stream towards the adb server, as `adb reverse` needs it."""
+    async def open_from_device(self, service: str) -> Stream:
+        """Open a stream towards the adb server, as `adb reverse` needs it.
+
+        Raises:
+            StreamClosedError: the server refused it.
+        """
         stream = self._new_stream(0)
-        self.post(Packet(packets.OPEN, stream.local, 0, service.encode() + b"\0"))
+        await self.send(Packet(packets.OPEN, stream.local, 0, service.encode() + b"\0"))
+        await stream.accepted()
         return stream
 
     async def _converse(self, group: asyncio.TaskGroup) -> None:
