@@ -126,17 +126,15 @@ async def test_a_reader_that_asks_much_and_reads_nothing_is_held_too(lab: Lab) -
     """Pipelined requests to alternating places do not gather their answers in the proxy."""
     servers = [await lab.server(), await lab.server("127.0.0.2")]
     for server in servers:
-        server.fallback = b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n" + b"x" * 4_000_000
+        server.fallback = b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + b"x" * 300_000
     proxy = await lab.proxy(*(server.origin for server in servers))
     raw = await lab.raw(proxy)
-    for number in range(40):
+    raw.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    for number in range(300):
         raw.ask(f"{servers[number % 2].origin}/")
-    await servers[0].until(lambda: len(servers[0].seen) >= 1)
     with suppress(TimeoutError):
-        await asyncio.wait_for(servers[0].until(lambda: len(servers[0].seen) >= 10), 0.5)
-    assert sum(len(server.seen) for server in servers) < 10
-    for _ in range(40):
-        assert len((await raw.answer())[2]) == 4_000_000
+        await asyncio.wait_for(servers[0].until(lambda: len(servers[0].seen) >= 80), 1.5)
+    assert len(servers[0].seen) < 80
 
 
 async def test_a_slow_server_slows_an_upload_down(lab: Lab) -> None:
