@@ -43,7 +43,7 @@ class EmulatorExited(DeviceFault):
     """The emulator process ended before the device was ready, or while it was in use.
 
     Reasons: avd_locked, avd_locked_stale, avd_image_corrupt, no_kvm, no_space, no_memory, port_taken, no_avd,
-    emulator_exited.
+    emulator_exited; not_recorded and host_error when it was ended because of a failure on our side.
     """
 
 
@@ -96,5 +96,5 @@ class PackageRefused(DeviceFault):
     """A package call that failed.
 
     Reasons: bad_name, not_installed, shared_uid, no_launcher, not_delivered, install_failed (field code), no_process,
-    bad_cursor, bad_apk.
+    bad_cursor, bad_priority, bad_apk.
     """

@@ -81,7 +81,7 @@ async def open_fleet(
     """Run our adb server and own devices while inside; everything is stopped on leaving.
 
     `next_generation(device_id)` answers with a fresh stored generation, `on_identity` stores an identity before the
-    device is used; either may raise DeviceFault to refuse. `changed` is called, in the loop, on every change of phase.
+    device is used; whatever they raise fails that start. `changed` is called, in the loop, on every change of phase.
 
     Raises:
         ChannelLost: our adb server does not start.

@@ -49,10 +49,13 @@ class Logs:
         """A page of at most `limit` lines of at least `priority` (one of V D I W E F).
 
         Raises:
-            PackageRefused: bad_name, not_installed, shared_uid, no_process, or bad_cursor for one that is not kept.
+            PackageRefused: bad_name, not_installed, shared_uid, no_process, bad_priority, or bad_cursor for one that is
+                not kept.
             NotRunning, ChannelLost: the device cannot be asked.
         """
         check_package(package)
+        if priority not in PRIORITIES:
+            raise PackageRefused("bad_priority", "one of V D I W E F")
         if cursor is None:
             key, start = self._host.world.token(), 0
             kept = await self._read(package, priority, generation)

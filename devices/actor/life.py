@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -37,7 +37,7 @@ class Host:
 
     `launching` serialises the critical part of launches, `installs` caps installs.
     `next_generation(device_id)` answers with a fresh stored generation; `on_identity` stores an identity before the
-    device is used. Both may raise DeviceFault to refuse.
+    device is used. Whatever they raise fails the start, and the process is ended.
     """
 
     server: AdbServer
@@ -137,7 +137,7 @@ class Life:
                     exited = group.create_task(child.wait(), name=f"exit-{self.spec.name}")
                     identity = await self._identify(child, exited, ports, marker)
                     self.identity = identity
-                    await self._host.on_identity(identity)
+                    await _asked(self._host.on_identity(identity))
                     await self._guarded(
                         exited, boot.await_console(self.spec, ports, self._host.server, self._host.world)
                     )
@@ -146,6 +146,8 @@ class Life:
                 self.failure = fault
             except _StopAskedError:
                 pass
+            except OSError as broken:
+                self.failure = EmulatorExited("host_error", str(broken), effect="partial")
             except asyncio.CancelledError:
                 self._closing = True
                 raise
@@ -174,7 +176,7 @@ class Life:
             raise self._exit_fault(await exited)
         generation: str | None = None
         try:
-            generation = await self._host.next_generation(self.spec.device_id)
+            generation = await _asked(self._host.next_generation(self.spec.device_id))
         finally:
             if generation is None:
                 await processes.end_processes((name,), world=self._host.world, term_s=1.0, kill_s=3.0)
@@ -236,9 +238,9 @@ class Life:
         if returned != boot_id or self.running is None:
             self._stop_using()
             assert self.identity is not None
-            generation = await self._host.next_generation(self.spec.device_id)
+            generation = await _asked(self._host.next_generation(self.spec.device_id))
             self.identity = replace(self.identity, generation=generation)
-            await self._host.on_identity(self.identity)
+            await _asked(self._host.on_identity(self.identity))
         return returned
 
     async def _end(self, identity: Identity, exited: asyncio.Task[int], lanes: Lanes | None) -> None:
@@ -267,7 +269,8 @@ class Life:
             self._enter("stopping")
         if isinstance(self.failure, StopUnconfirmed):
             self.failure = None
-        await asyncio.to_thread(locks.remove_dead, self.spec.avd_directory, frozenset((identity.process,)))
+        with suppress(OSError):
+            await asyncio.to_thread(locks.remove_dead, self.spec.avd_directory, frozenset((identity.process,)))
 
     async def _guarded(self, exited: asyncio.Task[int], work: Coroutine[Any, Any, _T]) -> _T:
         """Do `work` for as long as the process lives and nobody asks for a stop.
@@ -329,3 +332,17 @@ class Life:
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
         self._changed()
+
+
+async def _asked(answer: Awaitable[_T]) -> _T:
+    """What the owner of the fleet answers; its own failures become ours and cannot take other devices down.
+
+    Raises:
+        EmulatorExited: reason not_recorded.
+    """
+    (result,) = await asyncio.gather(answer, return_exceptions=True)
+    if isinstance(result, DeviceFault) or (isinstance(result, BaseException) and not isinstance(result, Exception)):
+        raise result
+    if isinstance(result, Exception):
+        raise EmulatorExited("not_recorded", str(result), effect="none") from result
+    return result

@@ -80,9 +80,10 @@ class ShellLane:
         async with self._turn:
             stream = await self._ready()
             mark = f"~{self._world.token()}~"
-            clean = False
+            clean = True
             try:
                 async with effect or nullcontext():
+                    clean = False
                     # $? must be read before anything else; the second echo lines up the two outputs.
                     command = f"{line}\necho {mark}$?\necho {mark} >&2\n".encode()
                     stream.writer.write(_HEAD.pack(_STDIN, len(command)) + command)

@@ -24,9 +24,10 @@ FAST = Readiness(stable_polls=2, poll_s=0.02, process_s=20, adb_s=20, boot_s=20,
 
 @dataclass
 class Stored:
-    """What the fleet's owner stored: identities in order of arrival."""
+    """What the fleet's owner stored: identities in order of arrival; `before` may look at one first, or raise."""
 
     identities: list[Identity] = field(default_factory=list)
+    before: Callable[[Identity], None] = lambda _identity: None
     counter: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     async def next_generation(self, device_id: str) -> str:
@@ -34,6 +35,7 @@ class Stored:
         return f"g{next(self.counter)}"
 
     async def on_identity(self, identity: Identity) -> None:
+        self.before(identity)
         self.identities.append(identity)
 
 

@@ -37,16 +37,13 @@ async def test_starts_coalesce_and_the_identity_is_stored_before_use(tmp_path: P
     async with a_fleet(tmp_path, stored) as fleet:
         seen_states: list[str | None] = []
 
-        async def on_identity(identity: Identity) -> None:
-            seen_states.append(fleet.server.state_of(identity.ports.serial))
-            stored.identities.append(identity)
-
-        stored.on_identity = on_identity  # type: ignore[method-assign]
+        stored.before = lambda identity: seen_states.append(fleet.server.state_of(identity.ports.serial))
         phone = fleet.phone(spec_for(tmp_path))
         async with asyncio.TaskGroup() as group:
             starts = [group.create_task(phone.start()) for _ in range(3)]
         assert len({start.result().identity for start in starts}) == 1
         assert len(journal(phone, "boot")) == 1
+        assert seen_states == [None]
         identity = starts[0].result().identity
         assert processes.is_alive(identity.process)
         await phone.stop()
@@ -55,6 +52,25 @@ async def test_starts_coalesce_and_the_identity_is_stored_before_use(tmp_path: P
         assert processes.carriers(identity.marker) == ()
         again = await phone.start()
         assert again.identity.generation != identity.generation
+
+
+async def test_an_identity_that_cannot_be_stored_ends_the_process(tmp_path: Path) -> None:
+    """What was not recorded is not used: the start fails by name, the process is gone, other devices go on."""
+    stored = Stored()
+    async with a_fleet(tmp_path, stored) as fleet:
+        other = fleet.phone(spec_for(tmp_path, "other"))
+        await other.start()
+
+        def full(identity: Identity) -> None:
+            raise OSError(28, "No space left on device")
+
+        stored.before = full
+        broken = fleet.phone(spec_for(tmp_path))
+        fault = await fault_of(broken.start())
+        assert fault is not None
+        assert fault.reason == "not_recorded"
+        assert not broken.process_alive
+        assert other.phase == "running"
 
 
 async def test_a_start_whose_asker_left_leaves_nothing(tmp_path: Path) -> None:
