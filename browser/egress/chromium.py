@@ -17,7 +17,9 @@ from browser.egress.proxy import EgressProxy
 
 ENGINE_ARGUMENTS: Final = (
     "--disable-quic",
+    # The headless shell obeys the first of these only, the whole browser the second only.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     # Pages may not ask the system's resolver for names around the proxy.
     "--dns-prefetch-disable",
     "--disable-background-networking",

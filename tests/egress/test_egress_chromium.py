@@ -89,11 +89,11 @@ HOME = "<!doctype html><title>home</title><script>window.mine = 1</script><body>
 
 
 @asynccontextmanager
-async def engine(*arguments: str) -> AsyncIterator[Browser]:
+async def engine(*arguments: str, executable: str | None = BROWSER) -> AsyncIterator[Browser]:
     """Run Chromium until the block is left."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=BROWSER,
+            executable_path=executable,
             chromium_sandbox=os.geteuid() != 0,
             args=arguments,
         )
@@ -434,19 +434,24 @@ async def test_https_to_a_place_granted_for_plain_http_leaves_the_document(scene
     assert (refusal.reason, refusal.document) == ("scheme_not_granted", True)
 
 
-async def test_the_recorders_would_see_an_engine_that_is_not_held(lab: Lab) -> None:
-    """Without the WebRTC argument a page does reach a UDP port: what the tests above assert could have failed."""
-    home = await lab.server()
+@pytest.mark.parametrize("executable", sorted({BROWSER, shutil.which("chromium")} - {None}, key=str))
+@pytest.mark.parametrize("held", [True, False])
+async def test_every_engine_keeps_udp_in_and_only_by_its_arguments(lab: Lab, executable: str, held: bool) -> None:
+    """WebRTC reaches no UDP port; without its arguments it does, so what is asserted here could have failed."""
+    home, other = await lab.server(), await lab.server()
     home.fallback = answer(HOME)
     proxy = await lab.proxy(home.origin)
     loop = asyncio.get_running_loop()
     transport, datagrams = await loop.create_datagram_endpoint(Datagrams, local_addr=("127.0.0.1", 0))
-    arguments = [argument for argument in ENGINE_ARGUMENTS if "webrtc" not in argument]
-    async with engine(*arguments) as browser:
+    arguments = [argument for argument in ENGINE_ARGUMENTS if held or "webrtc" not in argument]
+    async with engine(*arguments, executable=executable) as browser:
         page = await (await browser.new_context(proxy=proxy_settings(proxy))).new_page()
         await prove(page, proxy)
         await page.goto(f"{home.origin}/")
-        await page.evaluate(PEERS, [transport.get_extra_info("sockname")[1], home.port])
-        async with asyncio.timeout(20):
-            await datagrams.arrived.wait()
+        await page.evaluate(PEERS, [transport.get_extra_info("sockname")[1], other.port])
+        if not held:
+            async with asyncio.timeout(20):
+                await datagrams.arrived.wait()
     transport.close()
+    assert bool(datagrams.got) is not held
+    assert other.connections == 0
