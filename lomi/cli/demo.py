@@ -14,8 +14,9 @@ import click
     show_default=True,
     help="The folder for the report; one that an earlier run made is replaced.",
 )
-def demo(into: Path) -> None:
+@click.option("--offline", is_flag=True, help="Fetch nothing: install a tiny app that the demo makes itself.")
+def demo(into: Path, offline: bool) -> None:
     """Run the demo with a broker, a phone and a page of its own, and leave a report."""
     from lomi.demo.main import demo as run
 
-    sys.exit(run(into))
+    sys.exit(run(into, offline=offline))

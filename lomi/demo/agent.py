@@ -32,6 +32,11 @@ class Agent:
         self._epoch = ""
         self.workspace = ""
 
+    @property
+    def era(self) -> str:
+        """The protocol revision that client and server agreed on."""
+        return self._client.protocol_version
+
     async def call(self, tool: str, arguments: Mapping[str, object]) -> Reply:
         """Call a tool with exactly these arguments.
 

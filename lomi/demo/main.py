@@ -7,9 +7,11 @@ import signal
 import sys
 from pathlib import Path
 
+from lomi.demo.apk import find_app
 from lomi.demo.junit import junit
 from lomi.demo.progress import show_for
 from lomi.demo.record import Run
+from lomi.demo.report import report
 from lomi.demo.run import RunSetting, run_demo
 from lomi.demo.transcript import transcript
 
@@ -34,12 +36,18 @@ def prepared(folder: Path) -> Path:
 
 
 def write_report(run: Run, folder: Path) -> None:
-    """Write the pictures, the transcript and the JUnit file."""
+    """Write the page, the pictures, the transcript and the JUnit file."""
     for step in run.steps:
         for picture in step.pictures.values():
             (folder / picture.name).write_bytes(picture.png)
+    (folder / "report.html").write_text(report(run), encoding="utf-8")
     (folder / "transcript.json").write_bytes(transcript(run))
     (folder / "junit.xml").write_bytes(junit(run))
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 async def _interruptible(setting: RunSetting) -> Run:
@@ -50,15 +58,16 @@ async def _interruptible(setting: RunSetting) -> Run:
         return await run_demo(setting, show)
 
 
-def demo(into: Path) -> int:
+def demo(into: Path, *, offline: bool) -> int:
     """Run the demo; the exit code: 0 where every step ran and every effect was found exactly once, else 1."""
     try:
         folder = prepared(into.absolute())
     except OSError as error:
         sys.stderr.write(f"lomi: the report can't be written: {error}\n")
         return 1
+    app = find_app(os.environ, _say, offline=offline)
     try:
-        run = asyncio.run(_interruptible(RunSetting(folder=folder, environment=os.environ)))
+        run = asyncio.run(_interruptible(RunSetting(folder=folder, app=app, environment=os.environ)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.stderr.write("lomi: interrupted; what the demo had started has been ended\n")
         return 130

@@ -89,6 +89,16 @@ class Page:
             raise DemoFailedError("the page's picture did not come along")
         return taken.pictures[0]
 
+    async def popup(self) -> "Page":
+        """The page that this one opened: another panel of the workspace. It is only looked at, without a lease."""
+        listed = await self._agent.read("lomi_panel_list")
+        rows = [row for row in listed.rows("items") if row.get("kind") == "browser" and row.get("id") != self.panel]
+        if not rows:
+            raise DemoFailedError("the popup got no panel")
+        found = Page(self._agent, str(rows[-1]["id"]), str(rows[-1]["browserGeneration"]), None, "")
+        await found.snapshot()
+        return found
+
     async def close(self) -> None:
         """Close the panel; the page ends with it."""
         await self._agent.revised("lomi_panel_close", **self._target)

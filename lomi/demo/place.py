@@ -42,6 +42,11 @@ class Place:
         return self.root / "shop"
 
     @property
+    def scratch(self) -> Path:
+        """The temporary folder of the broker and what it starts; they must leave it empty."""
+        return self.root / "t"
+
+    @property
     def policy(self) -> Path:
         """The policy file."""
         return self.root / "policy.toml"
@@ -54,7 +59,7 @@ class Place:
     def broker_environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The environment of the broker: ours with this home, and with bytecode allowed, else starts are slow."""
         kept = {n: v for n, v in given.items() if not n.startswith("LOMI_") and n != "PYTHONDONTWRITEBYTECODE"}
-        return {**kept, "LOMI_HOME": str(self.home)}
+        return {**kept, "LOMI_HOME": str(self.home), "TMPDIR": str(self.scratch)}
 
     def agent_environment(self) -> dict[str, str]:
         """What an agent host passes to the helper, beside the few variables that the SDK passes on."""
@@ -87,6 +92,7 @@ def opened_place() -> Iterator[Place]:
         place = Place(root=root, token=secrets.token_urlsafe(32))
         place.home.mkdir(mode=0o700)
         place.project.mkdir()
+        place.scratch.mkdir(mode=0o700)
         yield place
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -11,6 +11,10 @@ class Planned(NamedTuple):
     told: str
 
 
+FORM = "lomi.paper.form"
+ASKING = "lomi.paper.permissions"
+ANSWER = "While using the app"
+APK = "app.apk"
 NAME = "Zoé 漢 🙂"
 EMAIL = "zoe@example.org"
 PLAN = (
@@ -20,8 +24,20 @@ PLAN = (
     ),
     Planned("boot", "Boot a phone", "A simulated phone starts as a process of its own; real adb talks to it."),
     Planned("page", "Open a page", "A page of a web server on this machine, in real headless Chromium."),
+    Planned(
+        "install",
+        "Install an app",
+        "Imported by its hash; the policy decides; the receipt says what the installer said.",
+    ),
+    Planned("launch", "Launch it", "The simulated phone shows a labelled placeholder: it runs no code of an APK."),
+    Planned("dialog", "Meet a dialog", "An app asks for the camera; the agent sees the question and answers it."),
+    Planned(
+        "popup",
+        "Follow a popup",
+        "A link opens a second window; it is inside the grant, so it becomes a panel of its own.",
+    ),
     Planned("phone-form", "Fill a form on the phone", f"The name is {NAME}: accents, Chinese, an emoji."),
-    Planned("phone-submit", "Submit it", "One tap. The phone's own journal is asked afterwards."),
+    Planned("phone-submit", "Submit it, read the log", "One tap. The phone's own journal is asked afterwards."),
     Planned("page-form", "Fill the same form on the page", "Trusted input, as from a keyboard and a mouse."),
     Planned("page-submit", "Send it", "One click. The web server's own log is asked afterwards."),
     Planned("end", "End phone and page", "The lease is given back, the page closed, the phone stopped."),

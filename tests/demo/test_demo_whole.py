@@ -1,0 +1,81 @@
+"""The demo as a person starts it: as a process, to its end, and interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from lomi.demo.broker import descendants
+from lomi.demo.plan import EMAIL, NAME, PLAN
+
+COMMAND = [sys.executable, "-m", "lomi.demo", "--offline", "--into"]
+
+
+@pytest.mark.timeout(240)
+def test_the_demo_ends_well_and_its_report_is_whole(tmp_path: Path) -> None:
+    """Every step runs, each effect is found once by the phone and the web server, and the folder holds it all."""
+    done = subprocess.run([*COMMAND, tmp_path / "out"], capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    folder = Path(done.stdout.strip())
+    assert folder == tmp_path / "out"
+    whole = json.loads((folder / "transcript.json").read_text())
+    assert whole["good"] is True
+    assert [step["key"] for step in whole["steps"]] == [planned.key for planned in PLAN]
+    assert all(finding["good"] for finding in whole["findings"])
+    for step in whole["steps"]:
+        for picture in step["pictures"]:
+            assert (folder / picture["file"]).read_bytes().startswith(b"\x89PNG")
+    suite = Xml.parse(folder / "junit.xml").getroot()[0]
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "0")
+    posts = [line for line in (folder / "web.log.jsonl").read_text().splitlines() if "POST" in line]
+    assert [json.loads(post)["fields"]["name"] for post in posts] == [NAME]
+    assert EMAIL in posts[0]
+    assert "default-src 'none'" in (folder / "report.html").read_text().replace("&#x27;", "'")
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.timeout(120)
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
+    """Ctrl-C in the middle ends broker, phone, browser and helper, and removes the home."""
+    process = subprocess.Popen([*COMMAND, tmp_path / "out"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[ 3/"):
+            break
+    family = descendants(process.pid)
+    homes = {word for pid in family for word in _environment(pid) if word.startswith("LOMI_HOME=")}
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert said.endswith("lomi: interrupted; what the demo had started has been ended\n")
+    assert len(family) >= 3
+    assert len(homes) == 1
+    assert not Path(homes.pop().partition("=")[2]).parent.exists()
+    assert {pid for pid, started in family.items() if _started(pid) == started} == set()
+
+
+def _environment(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_text().split("\0")
+    except OSError:
+        return []
+
+
+def _started(pid: int) -> str | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def test_help_says_where_the_report_goes() -> None:
+    """`lomi demo --help` needs no broker and names the options."""
+    shown = subprocess.run([*COMMAND[:-2], "--help"], capture_output=True, text=True, check=True, env=dict(os.environ))
+    assert "--into" in shown.stdout
+    assert "--offline" in shown.stdout
