@@ -74,7 +74,7 @@ class Agent:
             raise DemoFailedError(f"{tool} was refused: {' | '.join(reply.text.splitlines()[:3])}")
         if reply.receipt is not None and (reply.receipt.state, reply.receipt.effect_state) != ("succeeded", "complete"):
             raise DemoFailedError(f"{tool} did not succeed: {' | '.join(reply.text.splitlines()[:3])}")
-        revision = reply.at("observation", "domainRevision")
+        revision = reply.at("observation", "domainRevision") or reply.at("domainRevision")
         self._revision = revision if isinstance(revision, str) else self._revision
         return reply
 
