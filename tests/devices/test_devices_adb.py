@@ -143,6 +143,26 @@ async def test_adbutils_works_over_our_socket(tmp_path: Path) -> None:
         assert serials == [serial]
 
 
+async def test_the_servers_log_is_bounded_and_nothing_is_scanned(tmp_path: Path) -> None:
+    """A listener on the classic ports is never contacted, and hours of quarrel leave no growing file (pains 24)."""
+    contacted = asyncio.Event()
+
+    async def classic(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        contacted.set()
+        writer.close()
+
+    try:
+        listener = await asyncio.start_server(classic, "127.0.0.1", 5585)
+    except OSError:
+        pytest.skip("port 5585 is taken on this machine")
+    async with listener, a_phone(tmp_path) as phone:
+        assert phone._host.server.rows
+        assert not contacted.is_set()
+        files = [path for path in (tmp_path / "f").rglob("*") if path.is_file()]
+        assert sum(path.stat().st_size for path in files) < 65536
+        assert not [path for path in files if path.suffix == ".log"]
+
+
 async def test_a_lost_adb_server_comes_back_with_its_devices(tmp_path: Path) -> None:
     """When the server dies it is started again and the running phone is announced to it: the same generation."""
     phases: list[str] = []

@@ -1,11 +1,13 @@
 """Packages, launches and logs, judged by the phone's own records."""
 
+import asyncio
 from collections.abc import Awaitable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 from apk_maker import make_apk
-from device_rig import a_phone, journal, on_device
+from device_rig import a_fleet, a_phone, journal, on_device, spec_for
 
 from devices.faults import DeviceFault, PackageRefused
 from devices.hands import RefAt
@@ -78,6 +80,34 @@ async def test_an_install_failure_keeps_the_installed_version(
         version = await phone.packages.version("lomi.test.app")
         assert version is not None
         assert version.code == "5"
+
+
+async def test_installs_of_a_host_are_capped(tmp_path: Path) -> None:
+    """Four installs asked for at once: never more than two run, and all of them end well (pains 28)."""
+    path = apk_file(tmp_path)
+    async with a_fleet(tmp_path) as fleet:
+        phones = [fleet.phone(spec_for(tmp_path, f"d{number}")) for number in range(4)]
+        async with asyncio.TaskGroup() as group:
+            for phone in phones:
+                group.create_task(phone.start())
+        inside, most = 0, 0
+
+        class Watch(AbstractAsyncContextManager[None]):
+            async def __aenter__(self) -> None:
+                nonlocal inside, most
+                inside += 1
+                most = max(most, inside)
+
+            async def __aexit__(self, *_: object) -> None:
+                nonlocal inside
+                inside -= 1
+
+        for phone in phones:
+            await on_device(phone, "cmd lomi_agent fault add slow_install seconds=0.3")
+        async with asyncio.TaskGroup() as group:
+            done = [group.create_task(phone.packages.install(path, effect=Watch())) for phone in phones]
+        assert all(one.result().after is not None for one in done)
+        assert most == 2
 
 
 async def test_what_is_no_apk_is_refused_before_a_byte_is_sent(tmp_path: Path) -> None:
