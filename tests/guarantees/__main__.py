@@ -10,9 +10,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 def main() -> int:
     """Measure; exits 1 when a cell breaks its rule."""
-    from guarantees.hazards import HAZARDS  # noqa: PLC0415
-    from guarantees.table import rendered, whole_table  # noqa: PLC0415
-    from harness.process import close_nursery  # noqa: PLC0415
+    from harness.process import close_nursery
+
+    from guarantees.hazards import HAZARDS
+    from guarantees.table import rendered, whole_table
 
     parser = argparse.ArgumentParser(prog="guarantees", description="Measure the guarantee table on a real broker.")
     parser.add_argument("--write", type=Path)
@@ -29,9 +30,9 @@ def main() -> int:
     if given.write is not None and not table.faults:
         given.write.write_text(text, encoding="utf-8")
     else:
-        print(text)  # noqa: T201
+        print(text)
     for fault in table.faults:
-        print(fault, file=sys.stderr)  # noqa: T201
+        print(fault, file=sys.stderr)
     return 1 if table.faults else 0
 
 

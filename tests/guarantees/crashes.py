@@ -4,10 +4,11 @@ import asyncio
 import signal
 from collections.abc import Iterator, Sequence
 
+from harness import locked_storage, store_is_sound
+
 from guarantees.examples import Arguments
 from guarantees.probes import Probe, lost, row_of, stored_key
 from guarantees.stage import Stage
-from harness import locked_storage, store_is_sound
 from lomi.contract.definition import Definition
 
 GROUP = 6

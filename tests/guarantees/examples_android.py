@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from guarantees.apk import imported_apk
 from guarantees.examples import Arguments, example, other_revision, same_but
 from guarantees.stage import OTHER_PHONE, PHONE, Actor, Stage, until
 
@@ -55,7 +56,6 @@ async def _leased(stage: Stage, actor: Actor) -> Arguments:
         claim = {**await actor.agent.revised(), **running, "action": "claim"}
         claimed = await actor.agent.do("lomi_panel_control", claim)
         kept = actor.kept["lease"] = {"generation": running["generation"], "leaseId": claimed.result["leaseId"]}
-        actor.kept["sequence"] = {"next": 1}
     return {**running, "leaseId": kept["leaseId"]}
 
 
@@ -70,7 +70,7 @@ async def _open(stage: Stage, actor: Actor) -> Arguments:
 
 
 async def _started(stage: Stage, actor: Actor) -> Arguments:
-    return {**await actor.agent.revised(), **await _panel(stage, actor)}
+    return {**await _panel(stage, actor), **await actor.agent.revised()}
 
 
 @example("lomi_android_start", shared=_started)
@@ -85,19 +85,13 @@ async def _start(stage: Stage, actor: Actor) -> Arguments:
 
 @example("lomi_android_stop")
 async def _stop(stage: Stage, actor: Actor) -> Arguments:
-    return {**await actor.agent.revised(), **await _running(stage, actor)}
+    return {**await _running(stage, actor), **await actor.agent.revised()}
 
 
 def _journal(stage: Stage, actor: Actor) -> list[dict[str, Any]]:
     name = OTHER_PHONE if actor.label == "other" else PHONE
     path = stage.world.home / "devices" / "avd" / f"{name}.avd" / "paper-journal.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-async def _navigated(stage: Stage, actor: Actor, arguments: Arguments) -> int:
-    """Presses of the home button since this call's arguments were made."""
-    lines = _journal(stage, actor)[int(actor.kept["mark"]["lines"]) :]
-    return sum(line["event"] == "key" and line.get("down", True) is True for line in lines)
 
 
 @example("lomi_android_input", vary=lambda given: {**given, "event": {"type": "navigation", "key": "back"}})
@@ -124,12 +118,7 @@ async def _sequence(actor: Actor, leased: Arguments) -> str:
         assert said.code == "TARGET_BUSY", said.raw
         return None
 
-    return str(await until(next_one)) if actor.kept["sequence"].get("used") else _first(actor)
-
-
-def _first(actor: Actor) -> str:
-    actor.kept["sequence"]["used"] = True
-    return "1"
+    return str(await until(next_one))
 
 
 @example("lomi_android_snapshot")
@@ -151,11 +140,9 @@ async def _logcat(stage: Stage, actor: Actor) -> Arguments:
 
 @example("lomi_android_launch", vary=other_revision)
 async def _launch(stage: Stage, actor: Actor) -> Arguments:
-    return {**await actor.agent.revised(), **await _running(stage, actor), "packageName": FORM}
+    return {**await _running(stage, actor), **await actor.agent.revised(), "packageName": FORM}
 
 
 @example("lomi_android_install_apk", vary=same_but(sha256="0" * 64))
 async def _install(stage: Stage, actor: Actor) -> Arguments:
-    from guarantees.apk import imported_apk  # noqa: PLC0415
-
-    return {**await actor.agent.keyed(), **await _running(stage, actor), **await imported_apk(stage, actor)}
+    return {**await _running(stage, actor), **await imported_apk(stage, actor), **await actor.agent.keyed()}

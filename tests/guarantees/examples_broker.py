@@ -2,9 +2,10 @@
 
 import hashlib
 
+from harness.stored import artifacts_with
+
 from guarantees.examples import Arguments, example
 from guarantees.stage import Actor, Stage
-from harness.stored import artifacts_with
 
 
 @example("lomi_status")

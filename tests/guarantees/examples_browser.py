@@ -63,6 +63,7 @@ async def _panels_of(stage: Stage, actor: Actor, arguments: Arguments) -> int:
 
 @example("lomi_browser_open", effects=_panels_of, vary=other_revision)
 async def _open(stage: Stage, actor: Actor) -> Arguments:
+    stage.pages_opened += 1
     return await actor.agent.revised(url=f"{stage.site.origin}/?opened={stage.fresh('page')}")
 
 

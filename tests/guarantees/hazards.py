@@ -82,47 +82,49 @@ def _only_of_target(definition: Definition) -> bool:
 
 def allowed(definition: Definition, hazard: Hazard) -> tuple[str, ...]:
     """The outcomes that a cell may show, as prefixes; the rule that the measurement is held to."""
-    match hazard:
-        case "unknown id" | "foreign id":
-            return ("TARGET_NOT_FOUND",)
-        case "scope missing":
-            return ("SCOPE_DENIED (scope_missing)",)
-        case "stale generation":
-            return ("STALE_GENERATION (generation_replaced)", "STALE_GENERATION (generation_ended)")
-        case "stale revision":
-            return ("receipt failed/none REVISION_CONFLICT (revision_stale)",)
-        case "lease lost":
-            return ("CONTROL_REVOKED (taken_over)", "CONTROL_REVOKED (lease_lost)")
-        case "duplicate":
-            return ("one effect, one receipt",) if definition.stored else ("one effect, the same answer",)
-        case "conflict":
-            # Sight precedes replay: where the first request closed its target, other content names nothing any more.
-            closed = ("TARGET_NOT_FOUND",) if definition.destructive and definition.queue == "layout" else ()
-            return ("IDEMPOTENCY_CONFLICT (key_reused)", *closed)
-        case "cancelled before":
-            return ("receipt cancelled/none",) if definition.stored else ("no effect",)
-        case "cancelled during":
-            return (
-                "receipt cancelled/partial",
-                "receipt cancelled/none",
-                "receipt succeeded/complete",
-                "receipt failed/none",
-                "receipt failed/partial",
-                "receipt outcome_unknown/unknown",
-                *(() if definition.stored else ("the effect stands",)),
-            )
-        case "revoked":
-            if not definition.stored:
-                return ("CONTROL_REVOKED (session_ended)",)
-            return (
-                "CONTROL_REVOKED (session_ended); receipt cancelled/none",
-                "CONTROL_REVOKED (session_ended); receipt failed/none CONTROL_REVOKED",
-            )
-        case "crash before start":
-            queued = "; queued: receipt cancelled/none" if _queued(definition) and _keyed(definition) else ""
-            return ("no receipt, no effect" + queued,)
-        case "crash after dispatch":
-            return ("receipt outcome_unknown/unknown OUTCOME_UNKNOWN; never repeated",)
+    if definition.stored:
+        return _of_stored(definition, hazard) or _of_any(definition)[hazard]
+    return _of_unstored().get(hazard) or _of_any(definition)[hazard]
+
+
+def _of_any(definition: Definition) -> dict[Hazard, tuple[str, ...]]:
+    # Sight precedes replay: where the first request closed its target, other content names nothing any more.
+    closed = ("TARGET_NOT_FOUND",) if definition.destructive and definition.queue == "layout" else ()
+    return {
+        "unknown id": ("TARGET_NOT_FOUND",),
+        "foreign id": ("TARGET_NOT_FOUND",),
+        "scope missing": ("SCOPE_DENIED (scope_missing)",),
+        "stale generation": ("STALE_GENERATION (generation_replaced)", "STALE_GENERATION (generation_ended)"),
+        "stale revision": ("receipt failed/none REVISION_CONFLICT (revision_stale)",),
+        "lease lost": ("CONTROL_REVOKED (taken_over)", "CONTROL_REVOKED (lease_lost)"),
+        "conflict": ("IDEMPOTENCY_CONFLICT (key_reused)", *closed),
+    }
+
+
+def _of_unstored() -> dict[Hazard, tuple[str, ...]]:
+    return {
+        "duplicate": ("one effect, the same answer",),
+        "cancelled before": ("no effect",),
+        "cancelled during": ("the effect stands",),
+        "revoked": ("CONTROL_REVOKED (session_ended)",),
+    }
+
+
+def _of_stored(definition: Definition, hazard: Hazard) -> tuple[str, ...]:
+    ended = ("cancelled/partial", "cancelled/none", "succeeded/complete", "failed/none", "failed/partial")
+    queued = "; queued: receipt cancelled/none" if _queued(definition) and _keyed(definition) else ""
+    outcomes: dict[Hazard, tuple[str, ...]] = {
+        "duplicate": ("one effect, one receipt",),
+        "cancelled before": ("receipt cancelled/none",),
+        "cancelled during": (*(f"receipt {state}" for state in ended), "receipt outcome_unknown/unknown"),
+        "revoked": (
+            "CONTROL_REVOKED (session_ended); receipt cancelled/none",
+            "CONTROL_REVOKED (session_ended); receipt failed/none CONTROL_REVOKED",
+        ),
+        "crash before start": ("no receipt, no effect" + queued,),
+        "crash after dispatch": ("receipt outcome_unknown/unknown OUTCOME_UNKNOWN; never repeated",),
+    }
+    return outcomes.get(hazard, ())
 
 
 def _keyed(definition: Definition) -> bool:

@@ -1,12 +1,13 @@
-"""Measures one cell: brings a hazard over a call of a real broker and says what the caller, or the store, then holds."""
+"""Measures one cell: brings a hazard over a call of a real broker; says what the caller, or the store, then holds."""
 
 import asyncio
 import signal
 
+from harness import Answered, StoredRow, locked_storage, owner, rows_of
+
 from guarantees.examples import EXAMPLES, Arguments, Example
 from guarantees.hazards import Hazard, generation_field, id_fields
 from guarantees.stage import Actor, Stage, until
-from harness import Answered, StoredRow, locked_storage, owner, rows_of
 from lomi.client.errors import ConnectionLostError
 from lomi.contract.codes import TERMINAL_STATES
 from lomi.contract.definition import Definition

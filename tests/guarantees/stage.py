@@ -36,7 +36,7 @@ def table_policy(site: Site) -> str:
 
 def token_sha256(token: str) -> str:
     """What a policy holds of a token."""
-    import hashlib  # noqa: PLC0415
+    import hashlib
 
     return hashlib.sha256(token.encode()).hexdigest()
 
@@ -62,6 +62,7 @@ class Stage:
         self.world = world
         self.site = site
         self.numbers = itertools.count(1)
+        self.pages_opened = 0
         self._actors: dict[str, Actor] = {}
         self._closing = contextlib.AsyncExitStack()
         self._open: dict[str, contextlib.AsyncExitStack] = {}
@@ -101,6 +102,7 @@ class Stage:
 
     async def close(self) -> None:
         """End every session."""
+        self.pages_opened = 0
         for label in tuple(self._open):
             await self.drop(label)
 
@@ -132,6 +134,6 @@ async def staged(world: World, site: Site) -> AsyncIterator[Stage]:
 async def until(asked: Any, seconds: float = 20.0) -> Any:
     """Ask again until the answer is truthy; for things that no event of ours tells of."""
     async with asyncio.timeout(seconds):
-        while not (answer := await asked()):
+        while not (answer := await asked()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         return answer
