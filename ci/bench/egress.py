@@ -17,6 +17,10 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
+
+if sys.path[0] == str(Path(__file__).resolve().parent):
+    del sys.path[0]  # a script beside this one has the name of a package of ours
 
 from playwright.async_api import Browser, Page, async_playwright
 
