@@ -13,12 +13,14 @@ from browser.actions import locate
 from browser.errors import CaptureFailedError, ContextGoneError, RefusedError, StaleRefError, UnresponsiveError
 from browser.page import Page
 from browser.wire import ask
+from browser.world import World
 
 MOST_INLINE_BYTES = 300_000
 MOST_INLINE_EDGE = 8_000
 MOST_PIXELS = 48_000_000
 CAPTURE_S = 10.0
 
+_FORMAT: dict[str, object] = {"format": "png", "optimizeForSpeed": True}
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _END = b"IEND\xaeB`\x82"
 
@@ -150,34 +152,30 @@ async def capture(
         BlockedError, PageEndedError, StaleRefError, RefusedError (``offscreen``, ``hidden``): no picture can be had.
     """
     page.require_free()
-    metrics = await ask(page.session, "Page.getLayoutMetrics", {}, _Metrics)
-    view = metrics.css_layout_viewport
-    whole = metrics.css_content_size
-    clip = (view.page_x, view.page_y, view.client_width, view.client_height)
-    kind: Literal["viewport", "element", "full_page"] = "viewport"
-    if ref is not None:
-        kind = "element"
-        clip = await _element(page, ref, snapshot_id, clip)
-    elif full_page:
-        kind = "full_page"
-        clip = (0.0, 0.0, whole.width, whole.height)
     world = await page.main_world()
-    device_scale = await world.call("scaleNow", shape=float)
-    params: dict[str, object] = {"format": "png", "optimizeForSpeed": True}
-    scale = 1.0
-    if kind != "viewport":
+    if ref is None and not full_page:
+        measured, original = await asyncio.gather(_measured(page, world), _shoot(page, dict(_FORMAT), deadline_s))
+        metrics, device_scale = measured
+        kind: Literal["viewport", "element", "full_page"] = "viewport"
+        clip = _viewport_clip(metrics)
+    else:
+        metrics, device_scale = await _measured(page, world)
+        kind = "full_page" if ref is None else "element"
+        whole = metrics.css_content_size
+        clip = (0.0, 0.0, whole.width, whole.height)
+        if ref is not None:
+            clip = await _element(page, ref, snapshot_id, _viewport_clip(metrics))
         pixels = clip[2] * clip[3] * device_scale**2
         scale = min(1.0, (MOST_PIXELS / pixels) ** 0.5) if pixels else 1.0
-        params["captureBeyondViewport"] = True
-        params["clip"] = {"x": clip[0], "y": clip[1], "width": clip[2], "height": clip[3], "scale": scale}
-    original = await _shoot(page, params, deadline_s)
+        part = {"x": clip[0], "y": clip[1], "width": clip[2], "height": clip[3], "scale": scale}
+        original = await _shoot(page, {**_FORMAT, "captureBeyondViewport": True, "clip": part}, deadline_s)
     width, height = png_size(original)
     png, small_width, small_height = original, width, height
     if len(original) > most_bytes or max(width, height) > most_edge or (most_width is not None and width > most_width):
         png, small_width, small_height = await asyncio.to_thread(
             bounded_png, original, most_bytes=most_bytes, most_edge=most_edge, most_width=most_width
         )
-    uniform = await asyncio.to_thread(is_uniform, original) if len(original) < 8_000 else False
+    uniform = await asyncio.to_thread(is_uniform, original) if len(original) < 6_000 else False
     return Capture(
         kind=kind,
         png=png,
@@ -193,6 +191,18 @@ async def capture(
         navigation_id=page.navigation_id,
         uniform=uniform,
     )
+
+
+async def _measured(page: Page, world: World) -> tuple[_Metrics, float]:
+    metrics, scale = await asyncio.gather(
+        ask(page.session, "Page.getLayoutMetrics", {}, _Metrics), world.call("scaleNow", shape=float)
+    )
+    return metrics, scale
+
+
+def _viewport_clip(metrics: _Metrics) -> tuple[float, float, float, float]:
+    view = metrics.css_layout_viewport
+    return view.page_x, view.page_y, view.client_width, view.client_height
 
 
 async def _element(

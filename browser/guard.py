@@ -1,9 +1,11 @@
 """Documents are held at the page itself, and each redirect of theirs too.
 
-The egress proxy is the wall. This guard makes a refused navigation leave the old document in place, and reports it.
+The egress proxy is the wall. This guard makes a refused navigation leave the old document in place, and reports it. It
+also shows the proxy the context's credential once, with the first document; the engine then sends it unasked.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 from playwright.async_api import CDPSession
@@ -23,23 +25,67 @@ class _Paused(msgspec.Struct, rename="camel"):
     resource_type: str = ""
 
 
-class DocumentGuard:
-    """Holds every document request of a page's sessions against the grant."""
+class _Challenge(msgspec.Struct):
+    source: str = ""
 
-    def __init__(self, page: Page, admits: Callable[[str], bool]) -> None:
+
+class _AuthRequired(msgspec.Struct, rename="camel"):
+    request_id: str
+    auth_challenge: _Challenge = msgspec.field(default_factory=_Challenge)
+
+
+class Credential(NamedTuple):
+    """The one credential of a context at its proxy."""
+
+    username: str
+    password: str
+
+
+class DocumentGuard:
+    """Holds every document request of a page's sessions against the grant.
+
+    With a `credential` the page is its context's first one and answers the proxy's question; only the proxy's.
+    """
+
+    def __init__(self, page: Page, admits: Callable[[str], bool], credential: Credential | None = None) -> None:
         self._page = page
         self._admits = admits
+        self._credential = credential
+        self._asked: set[str] = set()
 
     async def hold(self, session: CDPSession) -> None:
         """Hold the documents of one protocol session."""
         listen(session, "Fetch.requestPaused", _Paused, lambda event: self._paused(session, event), self._page.faults)
+        if self._credential is not None:
+            listen(session, "Fetch.authRequired", _AuthRequired, lambda e: self._auth(session, e), self._page.faults)
+        await self._enable(session)
+
+    async def _enable(self, session: CDPSession) -> None:
         patterns = [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]
-        await send(session, "Fetch.enable", {"patterns": patterns})
+        await send(session, "Fetch.enable", {"patterns": patterns, "handleAuthRequests": self._credential is not None})
 
     def hold_later(self, session: CDPSession) -> None:
         """Hold a session that turned up on its own (a frame that moved into another process)."""
         if session is not self._page.session:
             self._page.background(self.hold(session))
+
+    def _auth(self, session: CDPSession, event: _AuthRequired) -> None:
+        self._page.background(self._answer_auth(session, event))
+
+    async def _answer_auth(self, session: CDPSession, event: _AuthRequired) -> None:
+        known, again = self._credential, event.request_id in self._asked
+        response: dict[str, str] = {"response": "Default"}
+        if event.auth_challenge.source == "Proxy":
+            self._asked.add(event.request_id)
+            response = {"response": "CancelAuth"}
+            if known is not None and not again:
+                response = {"response": "ProvideCredentials", **known._asdict()}
+        await self._answer(
+            session, "Fetch.continueWithAuth", {"requestId": event.request_id, "authChallengeResponse": response}
+        )
+        if known is not None and "username" in response:
+            self._credential = None  # the engine knows it now; asking about every request would slow all of them
+            await self._enable(session)
 
     def _paused(self, session: CDPSession, event: _Paused) -> None:
         url = event.request.url

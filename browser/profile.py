@@ -10,9 +10,8 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as PlaywrightPage
 
 from browser.egress import EgressProxy
-from browser.egress.chromium import prove
 from browser.errors import AdmissionRefusedError, BrowserError, PageEndedError
-from browser.guard import DocumentGuard
+from browser.guard import Credential, DocumentGuard
 from browser.human import HumanHand
 from browser.logs import Logs
 from browser.network import Network
@@ -64,15 +63,13 @@ class Profile:
 
     async def first(self, generation: str) -> Page:
         """The page the context was opened for; the caller holds its place."""
-        await self.context.add_init_script(_NO_PEERS)
-        blank = await self.context.new_page()
-        if self.egress is not None:
-            await prove(blank, self.egress)
-        page = await self._bind(blank, generation)
+        blank, _ = await asyncio.gather(self.context.new_page(), self.context.add_init_script(_NO_PEERS))
+        egress = self.egress
+        page = await self._bind(blank, generation, Credential(egress.username, egress.password) if egress else None)
         self.context.on("page", self._popup)
         return page
 
-    async def _bind(self, playwright: PlaywrightPage, generation: str) -> Page:
+    async def _bind(self, playwright: PlaywrightPage, generation: str, credential: Credential | None = None) -> Page:
         session = await self.context.new_cdp_session(playwright)
         engine = self._engine
         page = Page(
@@ -94,7 +91,7 @@ class Profile:
         self.pages[generation] = page
         engine.pages[generation] = page
         if self.guarded is not None:
-            guard = DocumentGuard(page, self.guarded)
+            guard = DocumentGuard(page, self.guarded, credential)
             page.frames.on_session.append(guard.hold_later)
             await page.attach(guard.hold(session))
         else:
