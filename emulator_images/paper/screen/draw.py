@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
 
+from emulator_images.paper.screen.lettering import plain, write
 from emulator_images.paper.screen.nodes import Bounds, Node
 
 _PAPER, _INK, _FAINT, _LINE = "#fafafa", "#212121", "#9e9e9e", "#bdbdbd"
@@ -92,7 +93,14 @@ class Painter:
         elif node.look == "heading":
             self._text(node.bounds, node.text, "#ffffff", 20)
         elif node.look:
-            self._text(node.bounds, node.text, _INK, {"title": 20, "clock": 28}.get(node.look, 14))
+            self._text(node.bounds, node.text, _INK, self._fitting(node, {"title": 20, "clock": 28}.get(node.look, 14)))
+
+    def _fitting(self, node: Node, size: int) -> int:
+        """The size, or a smaller one at which the text stays inside its node; 10 at the least."""
+        room, text = node.bounds[2] - node.bounds[0], plain(node.text)
+        while size > 10 and self._draw.textlength(text, font=_font(self._px(size))) > room:
+            size -= 2
+        return size
 
     def _inner(self, node: Node) -> Bounds:
         left, top, right, bottom = node.bounds
@@ -104,7 +112,7 @@ class Painter:
         inner, empty = self._inner(node), node.look == "hint"
         self._text(inner, node.text, _FAINT if empty else _INK, 16)
         if node.focused:
-            length = 0 if empty else self._draw.textlength(_plain(node.text), font=_font(self._px(16)))
+            length = 0 if empty else self._draw.textlength(plain(node.text), font=_font(self._px(16)))
             x = inner[0] + round(length) + 2
             self._draw.line((x, inner[1] + self._px(8), x, inner[3] - self._px(8)), fill=line, width=3)
 
@@ -145,18 +153,12 @@ class Painter:
     def _text(self, box: Bounds, text: str, colour: str, size: int, *, centred: bool = False) -> None:
         if not text or box[3] - box[1] < 4:
             return
-        font = _font(self._px(size))
-        shown = _plain(text)
+        pixels = self._px(size)
+        font = _font(pixels)
         x: float = box[0]
         if centred:
-            x = max(box[0], (box[0] + box[2] - self._draw.textlength(shown, font=font)) / 2)
-        self._draw.text((x, (box[1] + box[3]) / 2), shown, fill=colour, font=font, anchor="lm")
-
-
-def _plain(text: str) -> str:
-    """One line of text that a font without shaping can draw; what it lacks becomes a box."""
-    line = text.replace("\n", "⏎")[:200]
-    return "".join(c if ord(c) < 0x250 or c in "•⏎…" else "□" for c in line)
+            x = max(box[0], (box[0] + box[2] - self._draw.textlength(plain(text), font=font)) / 2)
+        write(self._draw, (x, (box[1] + box[3]) / 2), text, colour, font, pixels)
 
 
 def black(width: int, height: int) -> bytes:
