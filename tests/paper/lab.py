@@ -140,7 +140,8 @@ class RunningPhone:
 
     def journal(self, event: str = "") -> list[dict[str, object]]:
         """The phone's journal, or its lines of one event."""
-        text = (self.directory / "paper-journal.jsonl").read_bytes()
+        path = self.directory / "paper-journal.jsonl"
+        text = path.read_bytes() if path.exists() else b""
         lines = [msgspec.json.decode(line, type=dict[str, object]) for line in text.splitlines()]
         return [line for line in lines if event in {"", line["event"]}]
 
@@ -194,6 +195,17 @@ def spawn(lab: Lab, arguments: list[str], extra: Mapping[str, str], stderr: Path
             stdout=subprocess.DEVNULL,
             stderr=target,
         )
+
+
+def run_to_end(lab: Lab, arguments: list[str], **extra: str) -> tuple[int, str]:
+    """Run the emulator command to its end; exit code and what it printed on standard error."""
+    process = spawn(lab, arguments, extra, lab.root / "err")
+    try:
+        return process.wait(20), (lab.root / "err").read_text()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(10)
 
 
 @contextmanager

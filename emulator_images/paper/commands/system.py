@@ -253,7 +253,7 @@ async def _ifconfig(call: Call) -> int:
 
 async def _ip(call: Call) -> int:
     await call.out(
-        "10: wlan0: <BROADCAST,MULTICAST,UP> mtu 1500 state UP\n    inet 10.0.2.16/24 brd 10.0.2.255 scope global wlan0\n"
+        "10: wlan0: <BROADCAST,MULTICAST,UP> mtu 1500\n    inet 10.0.2.16/24 brd 10.0.2.255 scope global wlan0\n"
     )
     return 0
 
