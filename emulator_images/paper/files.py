@@ -4,10 +4,12 @@ import fnmatch
 import io
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+import msgspec
 
 from emulator_images.paper.shell.interpreter import FileError
 
@@ -28,6 +30,7 @@ _DIRECTORIES = (
     "/sys", "/cache", "/mnt", "/storage/emulated/0/Android/data", "/storage/emulated/0/DCIM",
     "/storage/emulated/0/Download", "/storage/emulated/0/Pictures", "/storage/emulated/0/Documents",
 )  # fmt: skip
+_KEPT = ("/data/local/", "/storage/")  # what user data holds of the file tree
 _CLOSED = ("/data/app", "/data/data", "/data/system")  # directories a shell user can't list
 
 
@@ -58,6 +61,16 @@ class Entry:
         """All of the content."""
         with self.opened() as source:
             return source.read()
+
+
+class SavedFile(msgspec.Struct, frozen=True):
+    """One file or directory as user data keeps it; `spool` names the host file of a large content."""
+
+    path: str
+    mode: int
+    modified: int
+    payload: bytes = b""
+    spool: str = ""
 
 
 class FileTree:
@@ -269,6 +282,29 @@ class FileTree:
     def used(self) -> int:
         """Bytes of all files."""
         return sum(entry.size for entry in self._entries.values() if stat.S_ISREG(entry.mode))
+
+    def saved(self) -> tuple[SavedFile, ...]:
+        """What a person put into /data/local and the shared storage."""
+        return tuple(
+            SavedFile(path, entry.mode, entry.modified, entry.payload, entry.spool.name if entry.spool else "")
+            for path, entry in sorted(self._entries.items())
+            if path.startswith(_KEPT)
+        )
+
+    def restore(self, files: Iterable[SavedFile], spools: Path) -> None:
+        """Put saved files back and remove host files that none of them names."""
+        named = {saved.spool for saved in files}
+        for left in spools.glob("content-*"):
+            if left.name not in named:
+                left.unlink()
+        if not named:
+            return
+        for path in [path for path in self._entries if path.startswith(_KEPT)]:
+            del self._entries[path]
+        for saved in files:
+            spool = spools / saved.spool if saved.spool else None
+            if spool is None or spool.is_file():
+                self._entries[saved.path] = Entry(saved.mode, saved.modified, saved.payload, spool)
 
     def has_room(self, size: int) -> bool:
         """Whether /data takes this many bytes more."""

@@ -42,6 +42,7 @@ def install_apk(
         installed_at=old.installed_at if old else now,
         updated_at=now,
         third_party=True,
+        sideloaded=True,
         debuggable=apk.debuggable,
         activities=apk.activities,
         permissions=permissions,

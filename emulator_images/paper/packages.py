@@ -21,6 +21,7 @@ class Installed:
     updated_at: float = 0.0
     third_party: bool = False
     debuggable: bool = False
+    sideloaded: bool = False
     activities: tuple[str, ...] = ()
     permissions: dict[str, bool] = field(default_factory=dict)
 

@@ -74,6 +74,7 @@ class Phone:
         self.files = FileTree(
             self.clock.now, setup.avd.data_bytes, setup.spools, lambda: self.faults.strikes("disk_full") is not None
         )
+        self.described = frozenset(app.package for app in setup.apps)
         self.packages = Packages(setup.apps, self.clock.now(), setup.avd.api)
         self.settings = dict(_FIRST_SETTINGS)
         self.changed_properties: dict[str, str] = {}

@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from emulator_images.paper import avd as avds
+from emulator_images.paper import userdata
 from emulator_images.paper.boot import Stage
 from emulator_images.paper.console import Console, make_token
 from emulator_images.paper.faults import Faults
@@ -64,7 +65,10 @@ def run(flags: Flags, environment: Mapping[str, str], command_line: list[str]) -
         spools = avd.directory / "paper-data"
         if flags.read_only:
             spools = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="paper-data-")))
-        setup = _setup(flags, environment, avd, faults, _emptied(spools))
+        elif flags.wipe_data and spools.exists():
+            shutil.rmtree(spools)
+        spools.mkdir(exist_ok=True)
+        setup = _setup(flags, environment, avd, faults, spools)
         stack.enter_context(
             announced(
                 places.running,
@@ -76,6 +80,9 @@ def run(flags: Flags, environment: Mapping[str, str], command_line: list[str]) -
             )
         )
         phone = Phone(setup, journal)
+        userdata.restore(phone, spools)
+        if not flags.read_only:
+            stack.callback(userdata.save, phone, spools)
         doors = _Doors(phone, flags, trusted_keys(environment))
         asyncio.run(
             _live(phone, doors, Console(phone, places.console_token, token), console_socket, adb_socket, environment)
@@ -99,13 +106,6 @@ def _setup(flags: Flags, environment: Mapping[str, str], avd: avds.Avd, faults: 
         locale=flags.locale or "en-US",
         properties=flags.properties,
     )
-
-
-def _emptied(path: Path) -> Path:
-    if path.exists():
-        shutil.rmtree(path)
-    path.mkdir()
-    return path
 
 
 def _bind(flags: Flags, *, taken: bool) -> tuple[socket.socket, socket.socket]:

@@ -10,6 +10,8 @@ from emulator_images.paper.boot import Stage
 from emulator_images.paper.faults import Fault
 from emulator_images.paper.phone import Phone
 
+_A_MOMENT = 0.1  # so that the command which planned the fault still gets its answer
+
 
 async def run_troubles(phone: Phone, go_offline: Callable[[float], None], die: Callable[[int], None]) -> None:
     """Let timed faults strike, those of the plan and those added while the phone runs."""
@@ -29,7 +31,7 @@ async def run_troubles(phone: Phone, go_offline: Callable[[float], None], die: C
 
 
 async def _offline(fault: Fault, go_offline: Callable[[float], None]) -> None:
-    await asyncio.sleep(fault.delay)
+    await asyncio.sleep(max(fault.delay, _A_MOMENT))
     go_offline(fault.seconds)
 
 
@@ -40,7 +42,7 @@ async def _display_off(phone: Phone, fault: Fault) -> None:
 
 async def _replace_server(phone: Phone, fault: Fault) -> None:
     """Do what an adb of another version does: kill the server, so that its own can take over."""
-    await asyncio.sleep(fault.delay)
+    await asyncio.sleep(max(fault.delay, _A_MOMENT))
     with suppress(OSError):
         if fault.text.isdecimal():
             _, writer = await asyncio.open_connection("127.0.0.1", int(fault.text))

@@ -103,6 +103,16 @@ def test_large_apk_is_streamed_without_memory(lab: Lab) -> None:
         assert int(status.split("VmHWM:")[1].split()[0]) < 60 * 1024
 
 
+def test_installed_apps_outlive_the_process(lab: Lab) -> None:
+    """An installed app is there after a restart, with its version and signature."""
+    with phone(lab) as running:
+        assert install(running, make_apk(PACKAGE, code=5)).code == 0
+    with phone(lab) as running:
+        assert "versionCode=5 " in running.shell(f"dumpsys package {PACKAGE}")
+        assert "UPDATE_INCOMPATIBLE" in install(running, make_apk(PACKAGE, code=6, certificate=b"other")).err
+        assert "Status: ok" in running.shell(f"am start -W -n {PACKAGE}/.Main")
+
+
 def test_an_older_phone_takes_older_apks(lab: Lab) -> None:
     """The AVD's API level decides: what API 36 refuses, API 30 takes."""
     lab.make_avd("old", target="android-30")

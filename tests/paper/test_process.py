@@ -181,11 +181,26 @@ def test_flags_shape_the_phone(lab: Lab) -> None:
         assert out == "18:00\nja-JP\nz\nPhysical size: 1280x800\nPhysical density: 160\n"
 
 
-def test_wiping_forgets_the_journal(lab: Lab) -> None:
-    """-wipe-data starts anew; without it the numbering goes on."""
-    for flags, boots in (((), 1), ((), 2), (("-wipe-data",), 1)):
-        with phone(lab, flags=flags) as running:
-            assert running.journal("boot")[-1]["boot"] == boots
+def test_user_data_survives_until_wiped(lab: Lab) -> None:
+    """Files, settings, permissions and removed apps outlive the process; -wipe-data makes the phone new."""
+    kept = "cat /sdcard/note; settings get system x; pm path lomi.paper.list; wc -c </sdcard/big; cat /sdcard/DCIM/d/e"
+    with phone(lab) as running:
+        running.shell("echo hello > /sdcard/note; settings put system x 7; pm uninstall lomi.paper.list")
+        running.shell(
+            "pm grant lomi.paper.permissions android.permission.CAMERA; mkdir /sdcard/DCIM/d; rm -r /sdcard/Pictures"
+        )
+        running.shell("echo deep > /sdcard/DCIM/d/e")
+        (lab.root / "big").write_bytes(b"x" * 200_000)
+        running.adb("push", str(lab.root / "big"), "/sdcard/big", check=True)
+    with phone(lab) as running:
+        assert running.shell(kept) == "hello\n7\n200000\ndeep\n"
+        assert "CAMERA: granted=true" in running.shell("dumpsys package lomi.paper.permissions")
+        assert "Pictures" not in running.shell("ls /sdcard")
+        assert running.journal("boot")[-1]["boot"] == 2
+    with phone(lab, flags=("-wipe-data",)) as running:
+        assert running.adb("shell", "cat /sdcard/note").code == 1
+        assert running.shell("settings get system x; pm path lomi.paper.list").startswith("null\npackage:")
+        assert running.journal("boot")[-1]["boot"] == 1
 
 
 def test_it_announces_itself_only_to_a_named_server(lab: Lab) -> None:

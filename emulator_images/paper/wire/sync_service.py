@@ -2,6 +2,7 @@
 
 import stat
 import struct
+import zlib
 from typing import IO, cast
 
 from emulator_images.paper.files import Entry, FileTree
@@ -54,7 +55,7 @@ def _stat_v2(files: FileTree, path: str) -> bytes:
     entry = files.find(path)
     if entry is None:
         return _STAT_V2.pack(2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    number = abs(hash(files.resolve(path))) & 0xFFFFFFFF
+    number = zlib.crc32(files.resolve(path).encode("utf-8", "surrogateescape"))
     times = (entry.modified,) * 3
     return _STAT_V2.pack(0, 1, number, entry.mode, 1, 2000, 2000, entry.size, *times)
 
