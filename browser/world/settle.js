@@ -8,28 +8,25 @@ let counting = false;
 const observedRoots = new WeakSet();
 const rhythm = new WeakMap();
 const NOISE_WINDOW = 2500;
+const OURS = 500; // changes this soon after an action are taken for its work
 
-// A target that has already changed twice lately, before the action or three times since, is a clock and not an answer.
-function noisy(node, now, since) {
-  const beats = rhythm.get(node) || [];
-  beats.push(now);
-  while (beats.length > 8) beats.shift();
-  rhythm.set(node, beats);
-  let before = 0;
-  let after = 0;
-  for (const beat of beats) {
-    if (now - beat > NOISE_WINDOW) continue;
-    if (beat < since) before += 1; else after += 1;
+// A target that changed at least twice lately without an action of ours is a clock, and no answer to this one.
+function noisy(node, now) {
+  let its = rhythm.get(node);
+  if (!its) rhythm.set(node, its = { beats: [], since: -1, clock: false });
+  if (armed && its.since !== armed.at) {
+    its.since = armed.at;
+    its.clock = its.beats.filter((beat) => armed.at - beat < NOISE_WINDOW).length >= 2;
   }
-  return before >= 2 || after >= 4;
+  if ((!armed || its.clock || now - armed.at > OURS) && its.beats[its.beats.length - 1] !== now) its.beats.push(now);
+  if (its.beats.length > 8) its.beats.shift();
+  return its.clock;
 }
 
 function changed(records) {
   const now = performance.now();
   version += 1;
-  for (const record of records) {
-    if (!noisy(record.target, now, armed ? armed.at : 0)) lastChange = now;
-  }
+  for (const record of records) if (!noisy(record.target, now)) lastChange = now;
   if (waiters.size) wake();
 }
 

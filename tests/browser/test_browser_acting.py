@@ -85,8 +85,10 @@ async def test_hidden_after_the_snapshot_is_refused(site: Site, page: Page) -> N
 
 async def test_a_partly_covered_node_is_clicked_where_it_is_free(site: Site, page: Page) -> None:
     """A free point is looked for before a click is refused."""
-    body = """<div style="position:relative"><button id=b style="width:300px;height:40px" onclick="out.textContent='hit'">Press</button>
-    <div style="position:absolute;left:100px;top:0;width:100px;height:40px;background:red">badge</div></div><p id=out></p>"""
+    body = """<div style="position:relative">
+    <button id=b style="width:300px;height:40px" onclick="out.textContent='hit'">Press</button>
+    <div style="position:absolute;left:100px;top:0;width:100px;height:40px;background:red">badge</div></div><p id=out>
+    </p>"""
     snapshot = await visit(page, site.show(body))
     await actions.click(page, node(snapshot, "button").ref)
     assert await text(page) == "hit"
@@ -97,8 +99,10 @@ async def test_what_jumps_over_the_target_in_the_last_instant_gets_no_click(site
     body = """<button id=b onclick="out.textContent='hit'">Press</button><p id=out>none</p>"""
     snapshot = await visit(page, site.show(body))
     ref = node(snapshot, "button").ref
-    overlay = """() => { const d = document.createElement('div'); d.style = 'position:fixed;inset:0;z-index:9'; d.textContent = 'trap';
-        d.onclick = d.onmousedown = d.onpointerdown = () => { out.textContent = 'trapped'; }; document.body.append(d); }"""
+    overlay = """() => { const d = document.createElement('div'); d.style = 'position:fixed;inset:0;z-index:9';
+    d.textContent = 'trap';
+        d.onclick = d.onmousedown = d.onpointerdown = () => { out.textContent = 'trapped'; }; document.body.append(d);
+    }"""
 
     class Jump:
         async def __aenter__(self) -> None:
@@ -116,7 +120,8 @@ async def test_what_jumps_over_the_target_in_the_last_instant_gets_no_click(site
 
 async def test_what_moves_away_in_the_last_instant_is_followed(site: Site, page: Page) -> None:
     """A layout shift between check and press costs a second aim and never a second click, nor one on what moved in."""
-    body = """<div id=top></div><button onclick="out.textContent += 'right '">Press</button><div style="height:50px" id=bait
+    body = """<div id=top></div><button onclick="out.textContent += 'right '">Press</button>
+    <div style="height:50px" id=bait
     onpointerdown="out.textContent += 'wrong '">bait</div><p id=out></p>"""
     snapshot = await visit(page, site.show(body))
 
@@ -147,7 +152,8 @@ async def test_a_moving_target_is_caught_or_refused(site: Site, page: Page) -> N
 
 async def test_scrolls_a_far_target_into_view(site: Site, page: Page) -> None:
     """A target below the fold or inside a scrolled box is brought into view and clicked."""
-    body = """<div style="height:3000px">space</div><div style="height:100px;overflow:auto"><div style="height:900px">more</div>
+    body = """<div style="height:3000px">space</div><div style="height:100px;overflow:auto">
+    <div style="height:900px">more</div>
     <button onclick="out.textContent='hit'">Far</button></div><p id=out></p>"""
     snapshot = await visit(page, site.show(body))
     await actions.click(page, node(snapshot, "button").ref)
@@ -157,7 +163,8 @@ async def test_scrolls_a_far_target_into_view(site: Site, page: Page) -> None:
 @pytest.mark.parametrize("value", ["héllo 世界 🙂 \u05e9\u05dc\u05d5\u05dd", "", "a<b>&\"'`${x}", "%s\t;|"])
 async def test_fill_replaces_the_text_exactly(site: Site, page: Page, value: str) -> None:
     """The field holds exactly the text; the answer has its length and never the text."""
-    body = """<label>Name <input id=i value="old text" oninput="out.textContent = event.isTrusted + ' ' + event.inputType"></label>
+    body = """<label>Name <input id=i value="old text"
+    oninput="out.textContent = event.isTrusted + ' ' + event.inputType"></label>
     <textarea id=t>old</textarea><p id=out></p>"""
     snapshot = await visit(page, site.show(body))
     acted = await actions.fill(page, node(snapshot, "textbox", "Name").ref, value)
@@ -171,7 +178,8 @@ async def test_fill_replaces_the_text_exactly(site: Site, page: Page, value: str
 async def test_fill_textarea_contenteditable_date_and_select(site: Site, page: Page) -> None:
     """Every kind of field that a person fills can be filled."""
     body = """<textarea aria-label=area>old</textarea><div contenteditable aria-label=rich>old <b>text</b></div>
-    <input type=date aria-label=day><input type=number aria-label=count><select aria-label=pet><option>Cat<option value=d>Dog<option disabled>Emu</select>"""
+    <input type=date aria-label=day><input type=number aria-label=count><select aria-label=pet>
+    <option>Cat<option value=d>Dog<option disabled>Emu</select>"""
     snapshot = await visit(page, site.show(body))
     await actions.fill(page, node(snapshot, "textbox", "area").ref, "two\nlines")
     await actions.fill(page, node(snapshot, "textbox", "rich").ref, "plain")
@@ -196,7 +204,10 @@ async def test_fill_textarea_contenteditable_date_and_select(site: Site, page: P
 
 async def test_private_lengths_stay_private(site: Site, page: Page) -> None:
     """The length of a password or a token is told nowhere."""
-    body = "<input type=password aria-label=p value=secret><input name=csrf_token aria-label=t value=abc><input aria-label=n value=1234>"
+    body = (
+        "<input type=password aria-label=p value=secret><input name=csrf_token aria-label=t value=abc>"
+        "<input aria-label=n value=1234>"
+    )
     snapshot = await visit(page, site.show(body))
     lengths = {n.name: n.value_length for n in snapshot.nodes}
     assert lengths == {"p": None, "t": None, "n": 4}
@@ -214,7 +225,8 @@ async def test_read_only_and_plain_nodes_are_not_filled(site: Site, page: Page) 
 
 async def test_keys_have_their_default_action(site: Site, page: Page) -> None:
     """Enter submits, chords select and delete, Tab moves the focus."""
-    body = """<form onsubmit="out.textContent='sent ' + a.value; return false"><input id=a aria-label=a value=text><input aria-label=b><button>Go</button></form><p id=out></p>"""
+    body = """<form onsubmit="out.textContent='sent ' + a.value; return false"><input id=a aria-label=a value=text>
+    <input aria-label=b><button>Go</button></form><p id=out></p>"""
     snapshot = await visit(page, site.show(body))
     first = node(snapshot, "textbox", "a").ref
     await gestures.key(page, "Control+A", ref=first)
@@ -252,10 +264,12 @@ async def test_scroll_turns_the_viewport_and_shows_what_came_up(site: Site, page
 
 async def test_check_select_hover_and_drag(site: Site, page: Page) -> None:
     """The other gestures do what their names say."""
-    body = """<label><input type=checkbox id=c> Agree</label><select multiple aria-label=many><option>A<option>B<option>C</select>
+    body = """<label><input type=checkbox id=c> Agree</label><select multiple aria-label=many>
+    <option>A<option>B<option>C</select>
     <div tabindex=0 id=h onmouseenter="out.textContent='over'">Hover me</div><p id=out></p>
     <div draggable=true tabindex=0 id=d ondragstart="event.dataTransfer.setData('text','x')">Drag me</div>
-    <div tabindex=0 id=z ondragover="event.preventDefault()" ondrop="out.textContent='dropped ' + event.dataTransfer.getData('text')">Drop here</div>"""
+    <div tabindex=0 id=z ondragover="event.preventDefault()"
+    ondrop="out.textContent='dropped ' + event.dataTransfer.getData('text')">Drop here</div>"""
     snapshot = await visit(page, site.show(body))
     box = node(snapshot, "checkbox").ref
     on = await actions.check(page, box)

@@ -1,10 +1,11 @@
 """The engine's life: it dies with us, its crash ends generations and nothing else, places are given back."""
 
 import asyncio
+import contextlib
 import os
 import signal
-import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,16 @@ from browser_steps import visit
 
 from browser import navigate
 from browser.engine import EngineSettings, running
-from browser.errors import AdmissionRefusedError, EngineUnavailableError, PageEndedError, UnresponsiveError
+from browser.errors import (
+    AdmissionRefusedError,
+    BrowserError,
+    EngineUnavailableError,
+    PageEndedError,
+    UnresponsiveError,
+)
+from browser.page import Page
 from browser.process import identify
+from browser.wire import send
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -30,29 +39,30 @@ asyncio.run(main())
 """
 
 
-async def _gone(pid: int, started: int) -> None:
-    async with asyncio.timeout(5):
-        while (found := identify(pid)) is not None and found.started == started:
-            await asyncio.sleep(0.02)
+def _gone(pid: int, started: int, profile: Path) -> bool:
+    """Whether process and profile are gone within five seconds."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        found = identify(pid)
+        if (found is None or found.started != started) and not profile.exists():
+            return True
+        time.sleep(0.02)
+    return False
 
 
 @pytest.mark.parametrize("stopped", [False, True])
 async def test_no_engine_outlives_a_killed_owner_by_five_seconds(stopped: bool) -> None:
     """After kill -9 of its owner the engine goes, even one that is stopped and can't see its pipes close."""
-    owner = subprocess.Popen(
-        [sys.executable, "-c", VICTIM], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", VICTIM, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
     assert owner.stdout is not None
-    with owner.stdout as out:
-        pid, started, profile = (await asyncio.to_thread(out.readline)).split()
+    pid, started, profile = (await owner.stdout.readline()).decode().split()
     if stopped:
         os.kill(int(pid), signal.SIGSTOP)
     owner.kill()
-    await asyncio.to_thread(owner.wait)
-    await _gone(int(pid), int(started))
-    async with asyncio.timeout(5):
-        while Path(profile).exists():
-            await asyncio.sleep(0.02)
+    await owner.wait()
+    assert await asyncio.to_thread(_gone, int(pid), int(started), Path(profile))
 
 
 async def test_a_crash_ends_every_generation_and_the_next_open_works() -> None:
@@ -96,11 +106,9 @@ async def test_a_page_crash_ends_one_generation() -> None:
         assert (await other.snapshot()).nodes
 
 
-async def _crash(page: object) -> None:
-    try:
-        await page.session.send("Page.crash")  # type: ignore[attr-defined]
-    except Exception:  # noqa: BLE001  (the answer to a crash is an error)
-        pass
+async def _crash(page: Page) -> None:
+    with contextlib.suppress(BrowserError):  # the answer to a crash is an error
+        await send(page.session, "Page.crash")
 
 
 async def test_places_are_bounded_and_given_back() -> None:

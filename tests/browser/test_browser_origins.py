@@ -82,12 +82,18 @@ ESCAPES = {
     "link": "<a href='{url}' role=button>Go</a>",
     "form": "<form action='{url}' method=post><button>Go</button></form>",
     "replace": "<button onclick=\"location.replace('{url}')\">Go</button>",
-    "frame": "<button onclick=\"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{url}'}}))\">Go</button>",
+    "frame": (
+        "<button onclick=\"document.body.append(Object.assign(document.createElement('iframe'), {{src: "
+        "'{url}'}}))\">Go</button>"
+    ),
     "fetch": "<button onclick=\"fetch('{url}', {{mode: 'no-cors'}}).catch(() => 0)\">Go</button>",
     "beacon": "<button onclick=\"navigator.sendBeacon('{url}', 'x')\">Go</button>",
     "image": "<button onclick=\"new Image().src = '{url}'\">Go</button>",
     "socket": "<button onclick=\"new WebSocket('{url}'.replace('http', 'ws'))\">Go</button>",
-    "meta": "<button onclick=\"document.head.insertAdjacentHTML('beforeend', '<meta http-equiv=refresh content=\\'0;url={url}\\'>')\">Go</button>",
+    "meta": (
+        "<button onclick=\"document.head.insertAdjacentHTML('beforeend', '<meta http-equiv=refresh "
+        "content=\\'0;url={url}\\'>')\">Go</button>"
+    ),
 }
 
 

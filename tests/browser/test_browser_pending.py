@@ -44,7 +44,10 @@ async def test_a_dialog_is_an_observation_and_blocks_only_its_page(site: Site, p
 
 async def test_prompt_text_and_chained_dialogs(site: Site, page: Page) -> None:
     """A prompt takes text; the dialog after it is another object."""
-    body = "<button onclick=\"const a = prompt('Name?', 'x'); alert('Hi ' + a); out.textContent = a\">Ask</button><p id=out></p>"
+    body = (
+        "<button onclick=\"const a = prompt('Name?', 'x'); alert('Hi ' + a); out.textContent = a\">Ask</button>"
+        "<p id=out></p>"
+    )
     snapshot = await visit(page, site.show(body))
     first = (await actions.click(page, node(snapshot, "button").ref)).observation.dialog
     assert first is not None
@@ -71,7 +74,10 @@ async def test_nobody_answers_a_dialog(site: Site, page: Page) -> None:
 async def test_beforeunload_is_a_dialog_too(site: Site, page: Page) -> None:
     """A page that asks to stay stays until the question is answered."""
     site.show("<h1>Next</h1>", "/next")
-    body = "<button>Touch</button><script>addEventListener('beforeunload', (e) => { e.preventDefault(); e.returnValue = 'x' })</script>"
+    body = (
+        "<button>Touch</button><script>addEventListener('beforeunload', (e) => { e.preventDefault(); "
+        "e.returnValue = 'x' })</script>"
+    )
     snapshot = await visit(page, site.show(body))
     await actions.click(page, node(snapshot, "button").ref)
     going = await navigate.navigate(page, site.url + "/next")
@@ -90,7 +96,10 @@ async def test_beforeunload_is_a_dialog_too(site: Site, page: Page) -> None:
 
 async def test_a_refused_chooser_blocks_nothing(site: Site, page: Page, tmp_path: Path) -> None:
     """A file chooser is an object: dropped, the page works on; answered, the file is there."""
-    body = "<input type=file id=f style='display:none' onchange=\"out.textContent = f.files[0].name\"><button onclick='f.click()'>Pick</button><p id=out></p>"
+    body = (
+        "<input type=file id=f style='display:none' onchange=\"out.textContent = f.files[0].name\">"
+        "<button onclick='f.click()'>Pick</button><p id=out></p>"
+    )
     snapshot = await visit(page, site.show(body))
     ref = node(snapshot, "button").ref
     chooser = (await actions.click(page, ref)).observation.choosers

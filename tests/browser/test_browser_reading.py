@@ -19,7 +19,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def test_viewport_element_and_full_page_pictures(site: Site, page: Page) -> None:
     """Each picture shows its clip, says its scale, and nothing on the page moves for it."""
-    body = """<style>body{margin:0}</style><div id=a tabindex=0 style="width:100px;height:50px;background:#f00"></div><div style="height:3000px"></div>
+    body = """<style>body{margin:0}</style><div id=a tabindex=0 style="width:100px;height:50px;background:#f00"></div>
+    <div style="height:3000px"></div>
     <div tabindex=0 aria-label=green style="width:40px;height:30px;background:#0f0"></div><p>end</p>"""
     snapshot = await visit(page, site.show(body))
     view = await capture.capture(page)
@@ -39,9 +40,11 @@ async def test_viewport_element_and_full_page_pictures(site: Site, page: Page) -
 
 async def test_pictures_are_bounded_and_the_original_is_whole(site: Site, page: Page) -> None:
     """A 25,000 pixel page of noise comes back under 300,000 bytes and 8,000 pixels; its original has full size."""
-    body = """<style>body{margin:0}canvas{display:block}</style><canvas id=c width=1280 height=1500></canvas><div style="height:23500px"></div><script>
+    body = """<style>body{margin:0}canvas{display:block}</style><canvas id=c width=1280 height=1500></canvas>
+    <div style="height:23500px"></div><script>
     const g = c.getContext('2d'), d = g.createImageData(1280, 1500); let s = 1;
-    for (let i = 0; i < d.data.length; i++) d.data[i] = i % 4 == 3 ? 255 : (s = (s * 16807) % 2147483647) & 255; g.putImageData(d, 0, 0)</script>"""
+    for (let i = 0; i < d.data.length; i++) d.data[i] = i % 4 == 3 ? 255 : (s = (s * 16807) % 2147483647) & 255;
+    g.putImageData(d, 0, 0)</script>"""
     await visit(page, site.show(body))
     full = await capture.capture(page, full_page=True)
     assert len(full.png) <= 300_000
@@ -112,9 +115,12 @@ async def test_errors_of_an_action_are_in_its_observation(site: Site, page: Page
 
 
 async def test_the_network_list_has_no_credentials(site: Site, page: Page) -> None:
-    """Requests are listed with status and timing, without user information and secret query values; bodies on request."""
+    """Requests are listed with status and timing and without secret query values; bodies come on request."""
     site.pages["/api"] = Answer(b'{"ok":1}', headers={"content-type": "application/json"})
-    body = "<button onclick=\"fetch('/api?token=hunter2&page=3').then(() => fetch('/none')).then(() => out.textContent='done')\">Load</button><p id=out></p>"
+    body = (
+        "<button onclick=\"fetch('/api?token=hunter2&page=3').then(() => fetch('/none')).then(() => "
+        "out.textContent='done')\">Load</button><p id=out></p>"
+    )
     snapshot = await visit(page, site.show(body))
     acted = await actions.click(page, node(snapshot, "button").ref)
     assert acted.observation.settled
@@ -135,7 +141,8 @@ async def test_the_network_list_has_no_credentials(site: Site, page: Page) -> No
 async def test_waits_match_as_soon_as_it_happens(site: Site, page: Page) -> None:
     """Text, element, address and load conditions end the moment they hold, in frames too."""
     site.pages["/frame"] = html("<script>setTimeout(() => document.body.append('late words'), 150)</script>")
-    body = """<iframe src=/frame></iframe><script>setTimeout(() => { const b = document.createElement('button'); b.textContent = 'Ready';
+    body = """<iframe src=/frame></iframe>
+    <script>setTimeout(() => { const b = document.createElement('button'); b.textContent = 'Ready';
     document.body.append(b); }, 200); setTimeout(() => history.pushState(0, '', '/moved'), 300)</script>"""
     await navigate.navigate(page, site.show(body), wait_until="commit", settle_s=0.05)
     for condition in (Text("late words"), Element("button", "Ready"), Url(site.url + "/moved"), Load()):
@@ -193,7 +200,10 @@ def _blue(frame: Frame) -> bool:
 
 async def test_the_persons_hand_takes_over_before_the_first_byte(site: Site, page: Page) -> None:
     """The hook fires first, also while an action of the agent is under way, and the input arrives trusted."""
-    body = "<input id=i autofocus><button id=b onclick=\"out.textContent += event.isTrusted + ' '\">Press</button><p id=out></p>"
+    body = (
+        "<input id=i autofocus><button id=b onclick=\"out.textContent += event.isTrusted + ' '\">Press</button>"
+        "<p id=out></p>"
+    )
     await visit(page, site.show(body))
     order: list[str] = []
     page.human.on_takeover.append(lambda: order.append("taken"))

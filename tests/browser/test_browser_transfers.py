@@ -13,10 +13,13 @@ from browser.page import Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-FORM = """<form id=f><label>Attachment <input type=file id=i multiple></label></form><input type=file aria-label=single style="opacity:0"><p id=out></p><script>
+FORM = """<form id=f><label>Attachment <input type=file id=i multiple></label></form>
+    <input type=file aria-label=single style="opacity:0"><p id=out></p><script>
 i.onchange = async () => { for (const file of i.files) { const body = await file.arrayBuffer();
   const hash = await crypto.subtle.digest('SHA-256', body);
-  out.textContent += file.name + ' ' + file.size + ' ' + Array.from(new Uint8Array(hash), b => b.toString(16).padStart(2, '0')).join('') + ' ' } }</script>"""
+  out.textContent += file.name + ' ' + file.size + ' ';
+  const hex = Array.from(new Uint8Array(hash), b => b.toString(16).padStart(2, '0')).join('');
+  out.textContent += hex + ' ' } }</script>"""
 
 
 async def test_upload_by_path_is_equal_by_hash(site: Site, page: Page, tmp_path: Path) -> None:
@@ -119,7 +122,8 @@ async def test_the_site_sees_one_submit_with_the_exact_text(site: Site, page: Pa
     snapshot = await visit(
         page,
         site.show(
-            "<meta charset=utf-8><form method=post action=/submit enctype=text/plain><input name=t aria-label=t><button>Send</button></form>"
+            "<meta charset=utf-8><form method=post action=/submit enctype=text/plain>"
+            "<input name=t aria-label=t><button>Send</button></form>"
         ),
     )
     await actions.fill(page, node(snapshot, "textbox").ref, "Grüße 世界 🙂")
