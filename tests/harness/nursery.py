@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import sys
+import traceback
 
 
 def _child(order: dict[str, object]) -> None:
@@ -37,6 +38,9 @@ def _child(order: dict[str, object]) -> None:
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+        raise
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -126,6 +126,10 @@ class BrokerProcess:
         """Whether it still runs."""
         return self._nursery.code(self.pid, 0) is None
 
+    def stdout(self) -> str:
+        """What it printed to stdout so far."""
+        return self._stdout.read_text()
+
     def stderr(self) -> str:
         """What it printed to stderr so far."""
         return self._stderr.read_text()

@@ -2,12 +2,14 @@
 
 import contextlib
 import itertools
+import json
 import os
 import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.process import BrokerProcess, close_nursery, nursery, processes_that_name
@@ -15,6 +17,15 @@ from harness.process import BrokerProcess, close_nursery, nursery, processes_tha
 GONE_S = 10.0
 """How soon what a broker started must be gone once it has stopped."""
 _KEPT_NAMES = ("PATH", "LANG", "HOME", "USER", "LOGNAME", "SHELL", "PYTHONPATH", "PLAYWRIGHT_BROWSERS_PATH")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended: exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
 
 
 class World:
@@ -78,6 +89,12 @@ class World:
         pid = nursery().start(usual if arguments is None else arguments, environment, out, err)
         return BrokerProcess(pid, nursery(), out, err)
 
+    def command(self, *arguments: str, **more: str) -> Ended:
+        """Run a `lomi` command of this world to its end."""
+        process = self.launch(arguments, more=more)
+        code = process.wait()
+        return Ended(code, process.stdout(), process.stderr())
+
     def arm(self, failpoint: str) -> None:
         """Arm the running broker (`effect_begun`, `settled:2`, `started:1:stop`); passes count from now on."""
         beside = self.armed.with_suffix(".new")
@@ -115,6 +132,11 @@ class World:
         if self.broker.alive:
             assert self.broker.stop() == 0, self.broker.stderr()
         self._orderly = True
+
+    def live_socket(self, place: Path) -> bool:
+        """Whether the present broker listens in a socket directory."""
+        told = json.loads(json.loads(self.live.discovery_file.read_bytes())["payload"])
+        return str(told["endpoint"]).startswith(str(place))
 
     def left_processes(self) -> list[tuple[int, str]]:
         """What still runs and names this world, after the time that it has to go away."""
