@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from urllib.parse import urljoin
@@ -23,6 +23,7 @@ GOOGLE = "https://dl.google.com/android/repository/"
 TOOLS = ("platform-tools", "emulator")
 _REPOSITORY, _SITES = "repository2-3.xml", "addons_list-5.xml"
 _DOCUMENT_LIMIT = 8 << 20
+_AT_ONCE = 4
 _SPARE = 1 << 30
 """Bytes that stay free beside what a plan unpacks."""
 
@@ -238,7 +239,7 @@ class Setup:
         sites_url = urljoin(self._base, _SITES)
         parts = [await read(urljoin(self._base, _REPOSITORY))]
         sites = read_sites(await fetch_document(sites_url, limit=_DOCUMENT_LIMIT, within=within), sites_url)
-        parts += [await read(url) for url in sites]
+        parts += await _all_of([read(url) for url in sites])
         return merged(parts)
 
     def _check_room(self, plan: Plan) -> None:
@@ -304,6 +305,32 @@ class _Exclusive(AbstractAsyncContextManager[None]):
 
     async def __aexit__(self, *_: object) -> None:
         self._turn.release()
+
+
+async def _all_of(reads: list[Coroutine[None, None, Catalogue]]) -> list[Catalogue]:
+    """All results in order, a few at a time; the first fault is raised once every read has ended.
+
+    Raises:
+        SetupFailed: a read failed.
+    """
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(read: Coroutine[None, None, Catalogue]) -> Catalogue | SetupFailed:
+        async with places:
+            try:
+                return await read
+            except SetupFailed as fault:
+                return fault
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(read)) for read in reads]
+    parts: list[Catalogue] = []
+    for task in tasks:
+        result = task.result()
+        if isinstance(result, SetupFailed):
+            raise result
+        parts.append(result)
+    return parts
 
 
 def local_package_xml(package: Package) -> str:
