@@ -78,10 +78,13 @@ class Agent:
         self._revision = revision if isinstance(revision, str) else self._revision
         return reply
 
+    async def reread(self) -> Reply:
+        """Read the layout's revision again, after a change that was not this agent's own act."""
+        return await self.call("lomi_workspace_list", {})
+
     async def connect(self) -> None:
         """Find the workspace and begin to write: the two calls with which each session starts."""
-        listed = await self.call("lomi_workspace_list", {})
-        self._revision = listed.word("domainRevision")
+        listed = await self.reread()
         rows = listed.rows("items")
         if not rows:
             raise DemoFailedError("no workspace is granted")

@@ -20,7 +20,8 @@ def facts(requests: Iterable[Request], app: DemoApp, era: str) -> tuple[tuple[st
         ("MCP", f"{era}, Python SDK {version('mcp')}"),
         ("Phone", f"{IMAGE}, simulated"),
         ("Browser, as the server saw it", ", ".join(engines) or "none"),
-        ("Installed app", f"{app.package}, {app.origin}, {len(app.content):,} bytes, SHA-256 {app.sha256}"),
+        ("Installed app", f"{app.package}, {app.origin}, {len(app.content):,} bytes"),
+        ("Its SHA-256", app.sha256),
         ("Python", f"{platform.python_implementation()} {platform.python_version()}"),
         ("Machine", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores"),
     )

@@ -1,5 +1,6 @@
 """A page as the agent drives it: find by role and name, act, look again."""
 
+import re
 from collections.abc import Mapping
 
 from lomi.demo.agent import Agent
@@ -7,12 +8,13 @@ from lomi.demo.record import DemoFailedError
 from lomi.demo.reply import Reply
 
 _OPEN_WAIT_MS = 15_000
+_POPUP = re.compile(r"popup: panelId (\S+), browserGeneration (\S+), leaseId (\S+)")
 
 
 class Page:
     """One page with its lease."""
 
-    def __init__(self, agent: Agent, panel_id: str, generation: str, lease_id: str | None, navigation_id: str) -> None:
+    def __init__(self, agent: Agent, panel_id: str, generation: str, lease_id: str, navigation_id: str) -> None:
         self._agent = agent
         self.panel = panel_id
         self._generation = generation
@@ -89,15 +91,16 @@ class Page:
             raise DemoFailedError("the page's picture did not come along")
         return taken.pictures[0]
 
-    async def popup(self) -> "Page":
-        """The page that this one opened: another panel of the workspace. It is only looked at, without a lease."""
-        listed = await self._agent.read("lomi_panel_list")
-        rows = [row for row in listed.rows("items") if row.get("kind") == "browser" and row.get("id") != self.panel]
-        if not rows:
-            raise DemoFailedError("the popup got no panel")
-        found = Page(self._agent, str(rows[-1]["id"]), str(rows[-1]["browserGeneration"]), None, "")
-        await found.snapshot()
-        return found
+    async def popup(self, clicked: Reply) -> "Page":
+        """The page that a click opened: its panel, generation and lease stand in what was seen after the click."""
+        for line in clicked.observed:
+            named = _POPUP.fullmatch(line)
+            if named is not None:
+                opened = Page(self._agent, named[1], named[2], named[3], "")
+                await opened.snapshot()
+                await self._agent.reread()
+                return opened
+        raise DemoFailedError("no popup was seen after the click")
 
     async def close(self) -> None:
         """Close the panel; the page ends with it."""

@@ -5,6 +5,7 @@ import hashlib
 import json
 from importlib.resources import files
 
+from lomi.demo.gist import gist
 from lomi.demo.markup import element, inert, listed
 from lomi.demo.plan import PLAN
 from lomi.demo.record import CallRecord, Finding, Picture, Run, Side, Step
@@ -36,9 +37,9 @@ def _header(run: Run) -> str:
     totals = listed("ul", [element("li", inert(one)) for one in told], class_="totals")
     badge = element("p", inert(verdict), class_="verdict good" if run.good else "verdict bad")
     intro = inert(
-        "An agent drove a phone and a page through Lomi, over MCP: under a policy that a person wrote, with a lease on "
-        "each, and a receipt for every effect. What counts below is not what it said, but what the phone, the web "
-        "server and the system recorded."
+        "An agent drove a phone and a page through Lomi, over MCP: under a policy that says what it may do, with a "
+        "lease on each, and a receipt for every effect. What counts below is not what it said, but what the phone, "
+        "the web server and the system recorded."
     )
     return element("header", element("h1", "Lomi demo") + badge + element("p", intro, class_="intro") + totals)
 
@@ -100,6 +101,7 @@ def _call(call: CallRecord) -> str:
     head = (
         element("span", str(call.number), class_="number")
         + element("code", inert(call.tool), class_=side_of(call))
+        + element("span", inert(gist(call)), class_="gist")
         + receipt
         + element("span", f"{call.took_s * 1000:.0f} ms", class_="time")
     )

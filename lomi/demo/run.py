@@ -19,8 +19,8 @@ from lomi.demo.plan import APK, ASKING, EMAIL, FORM, NAME
 from lomi.demo.record import DemoFailedError, Finding, Run
 from lomi.demo.site import Request, opened_site
 
-EXTRA_TOOLS = "lomi_panel_list,lomi_panel_close"
-"""What the story needs beside the qa profile: to find the popup's panel, and to close panels."""
+EXTRA_TOOLS = "lomi_panel_close"
+"""What the story needs beside the qa profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,8 +74,7 @@ async def _meet_windows(stage: _Stage) -> None:
         await stage.both()
         await phone.tap(shows(ANSWER), "the answer")
     with stage.notebook.step("popup"):
-        await page.click("link", "terms")
-        popup = await page.popup()
+        popup = await page.popup(await page.click("link", "terms"))
         await stage.both(popup)
         await popup.close()
 
