@@ -126,7 +126,8 @@ def _bind(flags: Flags, *, taken: bool) -> tuple[socket.socket, socket.socket]:
 
 
 def _listening(port: int) -> socket.socket | None:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # The protocol must be named: asyncio switches the delay of small packets off only where it sees TCP.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
