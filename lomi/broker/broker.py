@@ -163,4 +163,5 @@ async def open_broker(
                 yield broker
             finally:
                 await broker.settle_down()
+                loop.abandon()
                 idle.cancel()

@@ -67,6 +67,7 @@ class Loop:
     def __init__(self, world: World, tasks: asyncio.TaskGroup) -> None:
         self._world = world
         self._tasks = tasks
+        self._running: set[asyncio.Task[None]] = set()
 
     def begin(
         self, session: Session, definition: Definition, admitted: Admitted, sight: Sight, wait_s: float
@@ -106,13 +107,20 @@ class Loop:
         _index(session, operation)
         world.active[operation_id] = operation
         run = _Run(world, session, handler, operation, sight, turn, recorded)
-        self._tasks.create_task(run.through(), name=f"operation {operation_id}")
+        task = self._tasks.create_task(run.through(), name=f"operation {operation_id}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
         return operation
 
     def cancel(self, operation: Operation) -> None:
         """Ask an operation to stop: before its start it is withdrawn; while running its handler is told."""
         if not operation.terminal:
             operation.cancel_asked.set()
+
+    def abandon(self) -> None:
+        """Wait for nothing any more: what still runs is left to recovery, which will call it unknown."""
+        for task in self._running:
+            task.cancel()
 
     def end_session(self, session: Session) -> None:
         """What was never dispatched is withdrawn; what runs settles on its own; leases end."""
