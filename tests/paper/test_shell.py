@@ -32,6 +32,8 @@ LINES = [
     ("run-as no.such true", "", "run-as: unknown package: no.such\n", 1),
     ("cmd clipboard get", "", "No shell command implementation.\n", 255),
     ("CLASSPATH=/x nohup app_process / Main >/dev/null 2>&1 & echo started", "started\n", "", 0),
+    ("sleep 0.1 && echo later & echo first; wait; echo last", "first\nlater\nlast\n", "", 0),
+    ("sleep 60 & echo not waited for", "not waited for\n", "", 0),
     ("echo é中🙂 | cat", "é中🙂\n", "", 0),
 ]
 

@@ -183,6 +183,11 @@ async def _sleep(call: Call) -> int:
     return 0
 
 
+async def _wait(call: Call) -> int:
+    await call.shell.wait_for_jobs()
+    return 0
+
+
 async def _read(call: Call) -> int:
     _, names = call.options()
     line = bytearray()
@@ -259,7 +264,7 @@ COMMANDS: dict[str, Command] = {
     "export": _export, "unset": _unset, "set": _set, "shift": _shift, "exit": _exit, "return": _exit, "break": _break,
     "continue": _break, "exec": _exec, "nohup": _nohup, "setsid": _run_words, "toybox": _run_words, "time": _run_words,
     "env": _env, "command": _command, "which": lambda call: _command(call.called("command", "-v", *call.args)),
-    "sh": _sh, "eval": _eval, "sleep": _sleep, "read": _read, "test": _test, "[": _test, "[[": _test, "wait": _true,
+    "sh": _sh, "eval": _eval, "sleep": _sleep, "read": _read, "test": _test, "[": _test, "[[": _test, "wait": _wait,
     "trap": _true, "umask": _true, "sync": _true, "app_process": _app_process,
     "app_process64": _app_process, "app_process32": _app_process, "dalvikvm": _app_process,
 }  # fmt: skip

@@ -98,6 +98,8 @@ class Shell:
     directory: str = "/"
     code: int = 0
     pid: int = 4242
+    background: asyncio.TaskGroup | None = None
+    jobs: list["asyncio.Task[int]"] = field(default_factory=list)
 
     async def run_text(self, text: str, streams: Streams) -> int:
         """Run a script; returns the shell's exit code."""
@@ -107,11 +109,27 @@ class Shell:
             await streams.stderr.write(f"/system/bin/sh: {error}\n".encode())
             self.code = 1
             return 1
+        async with asyncio.TaskGroup() as group:
+            self.background = group
+            try:
+                return await self.script(script, streams)
+            except ExitShell as leaving:
+                self.code = leaving.code
+                return leaving.code
+            finally:
+                for job in self.jobs:
+                    job.cancel()
+
+    async def wait_for_jobs(self) -> None:
+        """Wait until the commands in the background have ended."""
+        if self.jobs:
+            await asyncio.wait(self.jobs)
+
+    async def _in_background(self, chain: Chain, streams: Streams) -> int:
         try:
-            return await self.script(script, streams)
-        except ExitShell as leaving:
-            self.code = leaving.code
-            return leaving.code
+            return await self.child().chain(chain, replace(streams, stdin=Bytes()))
+        except (ExitShell, BrokenPipe):
+            return 1
 
     def child(self) -> "Shell":
         """A subshell: changes to it stay in it."""
@@ -125,8 +143,9 @@ class Shell:
         """Run chains in order."""
         for chain in script.chains:
             if chain.background:
-                background = replace(streams, stdin=Bytes())
-                await self.child().chain(chain, background)
+                assert self.background is not None
+                self.jobs.append(self.background.create_task(self._in_background(chain, streams)))
+                await asyncio.sleep(0)  # what takes no time is done before the shell goes on
                 self.code = 0
             else:
                 await self.chain(chain, streams)
