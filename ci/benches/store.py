@@ -1,6 +1,6 @@
 """What a durable receipt costs: reserve + settle against bare commits on the same disk, and group commit.
 
-    python ci/bench/store.py [--directory DIR] [--rounds N]
+    ci/bench store [--directory DIR] [--rounds N]
 
 All figures of one line come from interleaved rounds of one run; compare only within it.
 """
@@ -8,11 +8,11 @@ All figures of one line come from interleaved rounds of one run; compare only wi
 import argparse
 import asyncio
 import sqlite3
-import statistics
 import tempfile
 import time
 from pathlib import Path
 
+from benches.rows import Report, row
 from lomi.contract.codes import EffectState, OperationState
 from lomi.contract.limits import LAB
 from lomi.core.failpoints import Failpoints
@@ -65,8 +65,7 @@ async def reserve_and_settle(store: Store, number: int) -> float:
     return time.perf_counter() - start
 
 
-async def run(directory: Path, rounds: int) -> None:
-    """Measure and print."""
+async def _measure(report: Report, directory: Path, rounds: int) -> None:
     bare = directory / "bare.sqlite3"
     async with (
         writing(bare, 1 << 20) as connection,
@@ -84,11 +83,9 @@ async def run(directory: Path, rounds: int) -> None:
 
         commits, mutations = [], []
         for number in range(rounds):
-            commits.append(await connection.visit(commit))
-            mutations.append(await reserve_and_settle(store, number))
-        show("bare commit", commits)
-        show("reserve + settle", mutations)
-        print(f"ratio of medians: {statistics.median(mutations) / statistics.median(commits):.2f}")
+            commits.append(1e3 * await connection.visit(commit))
+            mutations.append(1e3 * await reserve_and_settle(store, number))
+        report.rows.append(row("reserve + settle", mutations, ("bare WAL+FULL commit", commits)))
         number = rounds
         for writers in WRITERS:
             before, start, each = store.commits, time.perf_counter(), max(1, rounds // writers)
@@ -102,22 +99,28 @@ async def run(directory: Path, rounds: int) -> None:
                     group.create_task(write(number))
                     number += each
             took, writes = time.perf_counter() - start, 2 * writers * each
-            print(f"{writers:3d} writers: {writes / took:7.0f} durable writes/s in {store.commits - before} commits")
+            commits_made = store.commits - before
+            report.rows.append(
+                row(
+                    f"durable writes, {writers} at once",
+                    [writes / took],
+                    unit="a second",
+                    note=f"{commits_made} commits",
+                )
+            )
 
 
-def show(name: str, times: list[float]) -> None:
-    """One line of milliseconds."""
-    ordered = sorted(times)
-    median, p95 = statistics.median(ordered), ordered[int(len(ordered) * 0.95)]
-    print(f"{name:18s} median {median * 1e3:.3f} ms  p95 {p95 * 1e3:.3f} ms")
+def run(options: argparse.Namespace) -> Report:
+    """All rows."""
+    report = Report("store")
+    with tempfile.TemporaryDirectory(dir=options.directory) as name:
+        asyncio.run(_measure(report, Path(name).resolve(), options.rounds))
+    return report
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_options(parser: argparse._ActionsContainer) -> None:
+    """Where and how often."""
     parser.add_argument(
         "--directory", type=Path, help="a folder on the disk to measure; default: the system's temp folder"
     )
     parser.add_argument("--rounds", type=int, default=1000)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.directory) as name:
-        asyncio.run(run(Path(name).resolve(), given.rounds))

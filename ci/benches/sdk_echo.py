@@ -1,4 +1,4 @@
-"""The yardstick of `mcp_stdio.py`: the SDK's low-level server over its own stdio transport, with one echo tool."""
+"""The yardstick of a call: the SDK's low-level server over its own stdio transport, with one echo tool."""
 
 import asyncio
 

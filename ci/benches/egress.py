@@ -3,27 +3,23 @@
 The page has 60 small sub-resources and one file of 4 MB, none of them cacheable, from a server in a process of its own.
 The proxy shares its process and loop with the code that drives the browser, as it does in the product.
 
-    python ci/bench/egress.py [--runs 40] [--browser /usr/bin/chromium-headless-shell] [--json]
+    ci/bench egress [--runs 40] [--browser /usr/bin/chromium-headless-shell]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import shutil
 import statistics
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
-
-if sys.path[0] == str(Path(__file__).resolve().parent):
-    del sys.path[0]  # a script beside this one has the name of a package of ours
 
 from playwright.async_api import Browser, Page, async_playwright
 
+from benches.rows import Report, row
 from browser.egress import EgressGrant, EgressProxy, Origin
 from browser.egress.chromium import ENGINE_ARGUMENTS, prove, proxy_settings
 
@@ -79,11 +75,6 @@ class Figures:
         return statistics.median(self.proxied_computed) - statistics.median(self.direct_computed)
 
     @property
-    def ratio(self) -> float:
-        """Median with the proxy over median without."""
-        return statistics.median(self.proxied) / statistics.median(self.direct)
-
-    @property
     def paired(self) -> float:
         """Median of the ratios of neighbouring runs: less moved by a slow drift of the machine."""
         return statistics.median(p / d for p, d in zip(self.proxied, self.direct, strict=True))
@@ -120,8 +111,7 @@ async def measure(browser: Browser, url: str, runs: int) -> Figures:
         return Figures(direct, proxied, direct_computed, proxied_computed)
 
 
-async def run(arguments: argparse.Namespace) -> None:
-    """Start the server and the browser, measure, print."""
+async def _measure(options: argparse.Namespace) -> Figures:
     server = await asyncio.create_subprocess_exec(
         sys.executable, "-c", SERVER, str(SMALL), str(BIG_BYTES), stdout=asyncio.subprocess.PIPE
     )
@@ -130,42 +120,32 @@ async def run(arguments: argparse.Namespace) -> None:
         url = f"http://127.0.0.1:{int(await server.stdout.readline())}"
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(
-                executable_path=arguments.browser,
+                executable_path=options.browser,
                 chromium_sandbox=os.geteuid() != 0,
                 args=["--disable-gpu", *ENGINE_ARGUMENTS],
             )
-            figures = await measure(browser, url, arguments.runs)
+            figures = await measure(browser, url, options.runs)
             await browser.close()
+            return figures
     finally:
         server.terminate()
         await server.wait()
-    result = {
-        "runs": arguments.runs,
-        "direct_ms": round(statistics.median(figures.direct), 1),
-        "proxied_ms": round(statistics.median(figures.proxied), 1),
-        "ratio": round(figures.ratio, 3),
-        "paired_ratio": round(figures.paired, 3),
-        "fastest_ratio": round(min(figures.proxied) / min(figures.direct), 3),
-        "computing_ms": round(figures.computing, 1),
-    }
-    if arguments.json:
-        print(json.dumps(result))
-    else:
-        print("egress: page load, 60 small sub-resources and one 4 MB file, {runs} runs each, medians".format(**result))
-        print(
-            "  direct {direct_ms} ms   proxied {proxied_ms} ms   ratio {ratio}   paired {paired_ratio}".format(**result)
-        )
-        print("  fastest loads {fastest_ratio}   computing added {computing_ms} ms a load".format(**result))
 
 
-def main() -> None:
-    """Read the command line and run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(options: argparse.Namespace) -> Report:
+    """All rows."""
+    report = Report("egress")
+    report.notes.append("one page load: 60 small sub-resources and one file of 4 MB, nothing cached")
+    figures = asyncio.run(_measure(options))
+    report.rows.append(row("page load through the proxy", figures.proxied, ("without it", figures.direct), target=1.1))
+    note = f"median of neighbouring loads' ratios {figures.paired:.2f}"
+    report.rows.append(row("  computing that it adds", [figures.computing], note=note))
+    fastest = [min(figures.proxied)], [min(figures.direct)]
+    report.rows.append(row("  fastest load", fastest[0], ("without it", fastest[1])))
+    return report
+
+
+def add_options(parser: argparse._ActionsContainer) -> None:
+    """How many loads, in which browser."""
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--browser", default=shutil.which("chromium-headless-shell"))
-    parser.add_argument("--json", action="store_true")
-    asyncio.run(run(parser.parse_args()))
-
-
-if __name__ == "__main__":
-    main()

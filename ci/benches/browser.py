@@ -1,0 +1,142 @@
+"""What an agent waits for in a browser, and pays in tokens: Lomi beside its peers over MCP stdio on the same pages.
+
+Every round calls each server once, in turn, so that the machine's other load falls on all alike. Tokens are bytes of
+the whole answer / 4. Nothing leaves 127.0.0.1.
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from benches import peers, processes
+from benches.broker import opened_broker
+from benches.browser_servers import DevtoolsMcp, Lomi, PlaywrightMcp, Server
+from benches.rows import Report, row
+from benches.site import BIG, SMALL, served
+
+SCOPES = ("workspace.read", "panel.create", "browser.navigate", "browser.read", "browser.interact")
+SCOPES += ("browser.capture_composite",)
+_DEFAULT, _BARE, _DEVTOOLS = "playwright-mcp", "playwright-mcp settle 0", "chrome-devtools-mcp"
+_PEERS = (_DEFAULT, _BARE, _DEVTOOLS)
+
+
+class Board:
+    """Values by step and server, in rounds."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+
+    def take(self, step: str, server: Server, action: str, *arguments: str) -> None:
+        """Measure one call: its milliseconds, and the tokens of its answer."""
+        began = time.perf_counter()
+        getattr(server, action)(*arguments)
+        self.note(step, server, (time.perf_counter() - began) * 1e3)
+        self.note(f"{step}, tokens", server, server.stdio.bytes / 4)
+
+    def note(self, step: str, server: Server, value: float) -> None:
+        """One value that was measured elsewhere."""
+        self._taken[step][server.name].append(value)
+
+    def of(self, step: str, name: str) -> tuple[str, Sequence[float]]:
+        """The values of one server."""
+        return name, self._taken[step][name]
+
+    def best(self, step: str) -> tuple[str, Sequence[float]]:
+        """The values of the peer with the least median."""
+        return min((self.of(step, name) for name in _PEERS), key=lambda one: statistics.median(one[1]))
+
+
+def run(options: argparse.Namespace) -> Report:
+    """All rows.
+
+    Raises:
+        PeersMissingError: the peers can't be installed.
+    """
+    report = Report("browser")
+    there = peers.installed(options.peers)
+    chromium = options.chromium or _chromium()
+    report.notes.append(f"one engine for all: {chromium}; {', '.join(peers.PACKAGES[:2])}; {options.rounds} rounds")
+    board = Board()
+    with (
+        served() as base,
+        opened_broker(scopes=SCOPES, origins=(base,)) as broker,
+        tempfile.TemporaryDirectory(prefix="lb-") as place,
+        ExitStack() as stack,
+    ):
+        # The broker outlives sessions: an earlier one has opened a page and left.
+        earlier = Lomi(broker, base)
+        with closing(earlier.stdio):
+            earlier.navigate(SMALL)
+        servers: list[Server] = [
+            Lomi(broker, base),
+            PlaywrightMcp(there, chromium, base, Path(place), settle=None),
+            PlaywrightMcp(there, chromium, base, Path(place), settle=0),
+            DevtoolsMcp(there, chromium, base, Path(place)),
+        ]
+        for server in servers:
+            stack.enter_context(closing(server.stdio))
+        _measure(board, servers, options.rounds)
+    _judge(report, board)
+    return report
+
+
+def _measure(board: Board, servers: Sequence[Server], rounds: int) -> None:
+    for server in servers:
+        board.note("start", server, server.stdio.start_ms)
+        board.take("first page", server, "navigate", SMALL)
+    for server in servers:
+        board.note("memory", server, processes.pss_mib(server.roots))
+        server.snapshot()
+    for step in ("navigate", "snapshot", "click", "fill", "screenshot"):
+        for _ in range(rounds):
+            for server in servers:
+                board.take(step, server, step, *([SMALL] if step == "navigate" else []))
+    for _ in range(max(2, rounds // 5)):
+        for server in servers:
+            board.take("navigate, 1,000 rows", server, "navigate", BIG)
+            board.take("snapshot, 1,000 rows", server, "snapshot")
+
+
+def _judge(report: Report, board: Board) -> None:
+    def ours(step: str) -> Sequence[float]:
+        return board.of(step, "lomi")[1]
+
+    rows = report.rows
+    for peer, target in ((_DEVTOOLS, 0.5), (_DEFAULT, 0.25)):
+        rows.append(row("click and what changed", ours("click"), board.of("click", peer), target=target))
+    beside = board.of("click", _BARE)
+    rows.append(row("click and what changed", ours("click"), (f"{_BARE} + snapshot", beside[1]), target=1.0))
+    for step in ("navigate", "fill", "snapshot", "screenshot", "navigate, 1,000 rows", "snapshot, 1,000 rows"):
+        target = None if step.startswith("navigate,") else 1.0
+        rows.append(row(step, ours(step), board.best(step), target=target))
+    big = "snapshot, 1,000 rows, tokens"
+    rows.append(row(big, ours(big), board.best(big), target=1 / 20, unit="tokens"))
+    for step in ("snapshot", "click"):
+        tokens = f"{step}, tokens"
+        rows.append(row(tokens, ours(tokens), board.best(tokens), unit="tokens"))
+    what = "warm new session, its first page"
+    rows.append(row(what, ours("first page"), board.best("first page"), target=0.5))
+    rows.append(row("start to initialize", ours("start"), board.best("start")))
+    rows.append(
+        row("memory of the whole tree (PSS), one page", ours("memory"), board.best("memory"), target=1.0, unit="MiB")
+    )
+
+
+def _chromium() -> str:
+    beside = Path("/usr/lib/chromium/chromium-headless-shell")
+    found = str(beside) if beside.exists() else shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if found is None:
+        raise peers.PeersMissingError("no Chromium for the peers: give --chromium")
+    return found
+
+
+def add_options(parser: argparse._ActionsContainer) -> None:
+    """Which engine, how often."""
+    parser.add_argument("--chromium", help="the engine of all (default: the system's headless shell)")
+    parser.add_argument("--rounds", type=int, default=15)

@@ -1,0 +1,64 @@
+"""What processes use, read from /proc."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+def family(roots: Iterable[int]) -> Iterator[int]:
+    """The processes and all below them."""
+    waiting = list(roots)
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        for listed in Path(f"/proc/{pid}").glob("task/*/children"):
+            try:
+                waiting += [int(child) for child in listed.read_text().split()]
+            except OSError:
+                continue
+
+
+def pss_mib(roots: Iterable[int]) -> float:
+    """Proportional MiB of processes and all below them."""
+    total = 0.0
+    for pid in family(roots):
+        try:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        if found := re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE):
+            total += int(found[1]) / 1024
+    return total
+
+
+def rss_kib(pid: int) -> int:
+    """Resident KiB of one process."""
+    return _status(Path(f"/proc/{pid}/status"), "VmRSS")
+
+
+def descriptors(pid: int) -> int:
+    """Open descriptors of one process."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of computing of one process so far, all its threads."""
+    # schedstat counts nanoseconds; stat only whole ticks.
+    try:
+        return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    except OSError:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def wakings(pid: int) -> int:
+    """How often threads of the process waited and woke so far."""
+    return sum(_status(path, "voluntary_ctxt_switches") for path in Path(f"/proc/{pid}/task").glob("*/status"))
+
+
+def _status(path: Path, name: str) -> int:
+    found = re.search(rf"^{name}:\s+(\d+)", path.read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0
