@@ -113,6 +113,7 @@ class Engine:
             raise EngineUnavailableError("engine_missing", executable=str(settings.executable))
         arguments = [
             *_ARGUMENTS,
+            *settings.arguments,
             *(() if settings.frame_rate_limit else ("--disable-frame-rate-limit", "--disable-gpu-vsync")),
         ]
         try:

@@ -8,6 +8,7 @@ Nothing leaves 127.0.0.1.
 """
 
 import argparse
+import contextlib
 import hashlib
 import http.server
 import json
@@ -22,8 +23,9 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -440,13 +442,22 @@ def measure(options: argparse.Namespace, base: str, place: Path) -> Board:
         directory.mkdir()
         return directory
 
-    with ExitStack() as stack:
-        servers: list[Any] = [
-            Lomi(base, room("l"), warm=True),
-            PlaywrightMcp(options, base, room("p"), settle=None),
-            PlaywrightMcp(options, base, room("q"), settle=0),
-            DevtoolsMcp(options, base, room("d")),
+    def makers(names: str) -> list[Callable[[], Any]]:
+        first, second, third, fourth = (partial(room, name) for name in names)
+        return [
+            lambda: Lomi(base, first(), warm=True),
+            lambda: PlaywrightMcp(options, base, second(), settle=None),
+            lambda: PlaywrightMcp(options, base, third(), settle=0),
+            lambda: DevtoolsMcp(options, base, fourth()),
         ]
+
+    weights: dict[str, float] = {}
+    for make in makers("wxyz"):  # one after the other: side by side they would share the engine's pages
+        with contextlib.closing(make()) as alone:
+            alone.navigate("/small.html")
+            weights[alone.name] = memory(alone.roots)
+    with ExitStack() as stack:
+        servers: list[Any] = [make() for make in makers("lpqd")]
         for server in servers:
             stack.callback(server.close)
         board = Board([server.name for server in servers])
@@ -454,7 +465,7 @@ def measure(options: argparse.Namespace, base: str, place: Path) -> Board:
             board.note("start to initialize", server.name, server.stdio.start_ms)
             board.take("first page", server, "navigate", "/small.html")
         for server in servers:
-            board.note("memory, MiB", server.name, memory(server.roots))
+            board.note("memory, MiB", server.name, weights[server.name])
             server.snapshot()
         for step, rounds in (("navigate", options.rounds), ("snapshot", options.rounds)):
             for _ in range(rounds):

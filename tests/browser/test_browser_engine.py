@@ -141,6 +141,14 @@ async def test_engines_that_are_not_there_are_typed_errors(tmp_path: Path) -> No
             assert engine._admitted == 0
 
 
+async def test_further_arguments_reach_the_engine() -> None:
+    """What the settings add is on the engine's command line."""
+    async with running(EngineSettings(arguments=("--lomi-test=1",))) as engine:
+        await engine.warm()
+        assert engine.process is not None
+        assert b"--lomi-test=1" in Path(f"/proc/{engine.process.pid}/cmdline").read_bytes().split(b"\0")
+
+
 async def test_cookies_and_storage_stay_in_their_context() -> None:
     """What one context stores another one never sees."""
     async with serving() as site, running() as engine:
