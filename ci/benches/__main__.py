@@ -11,7 +11,7 @@ from benches.rows import Report, write_json
 
 BENCHES = {
     "spine": "calls, durable mutations, connects, an idle broker, a long run",
-    "android": "tap and what changed, snapshot, capture, beside raw adb and @mobilenext/mobile-mcp on one simulated phone",
+    "android": "tap, snapshot, capture, beside raw adb and @mobilenext/mobile-mcp on one simulated phone",
     "browser": "click, navigate, fill, snapshot, capture, beside @playwright/mcp and chrome-devtools-mcp",
     "egress": "a page load with and without the egress proxy",
     "store": "a durable receipt beside a bare commit, and group commit",
@@ -26,7 +26,7 @@ def main() -> int:
     os.environ.pop("PYTHONPATH", None)
     parser = argparse.ArgumentParser(
         prog="ci/bench",
-        description="Figures of Lomi, each beside a yardstick of the same run. Compare ratios, never digits of two runs.",
+        description="Figures of Lomi, each beside a yardstick of the same run. Compare ratios, never two runs.",
     )
     chosen = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")
     modules = {name: importlib.import_module(f"benches.{name}") for name in BENCHES}

@@ -43,7 +43,7 @@ class Server(Protocol):
 
 
 class PlaywrightMcp:
-    """`@playwright/mcp`; with `settle` 0 its click is followed by a snapshot, since it then shows nothing of its own."""
+    """`@playwright/mcp`; with `settle` 0 its click shows nothing, so that a snapshot follows it."""
 
     def __init__(self, peers: Peers, chromium: str, base: str, directory: Path, *, settle: int | None) -> None:
         command = [*peers.playwright_mcp, "--headless", "--isolated", "--no-sandbox", "--browser", "chromium"]

@@ -41,7 +41,7 @@ def rss_kib(pid: int) -> int:
 
 def descriptors(pid: int) -> int:
     """Open descriptors of one process."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def cpu_s(pid: int) -> float:

@@ -152,9 +152,8 @@ _NUMBERS = frozenset({1, 2, 4, 5, 6, 7})
 def _cells(one: Row) -> tuple[str, ...]:
     beside = one.yardstick
     ratio = one.ratio
-    if one.target is None:
-        target = ""
-    else:
+    target = ""
+    if one.target is not None:
         target = f"{one.target:g} {one.unit}" if beside is None else f"{one.target:.2f}"
     met = {None: "", True: "yes", False: "NO"}[one.met]
     return (

@@ -22,7 +22,7 @@ class Pages(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802 (the library's name)
+    def do_GET(self) -> None:
         """Answer one request."""
         body = _PAGES.get(self.path, "").encode()
         self.send_response(200 if body else 404)

@@ -1,11 +1,9 @@
-"""What every call pays: the way through helper and broker, a durable mutation, a connect, an idle broker, a long run."""
+"""What every call pays: the way through helper and broker, a durable mutation, a connect, idleness, a long run."""
 
 import argparse
 import asyncio
-import os
 import sqlite3
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
