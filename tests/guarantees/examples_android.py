@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+from harness import until
+
 from guarantees.apk import imported_apk
 from guarantees.examples import Arguments, example, other_revision, same_but
-from guarantees.stage import OTHER_PHONE, PHONE, Actor, Stage, until
+from guarantees.stage import OTHER_PHONE, PHONE, Actor, Stage
 
 FORM = "lomi.paper.form"
 

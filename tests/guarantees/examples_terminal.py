@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from harness import until
+
 from guarantees.examples import Arguments, example, same_but
-from guarantees.stage import Actor, Stage, until
+from guarantees.stage import Actor, Stage
 
 PROOF = "proof.txt"
 

@@ -3,11 +3,11 @@
 import asyncio
 import signal
 
-from harness import Answered, StoredRow, locked_storage, owner, rows_of
+from harness import Answered, StoredRow, locked_storage, owner, rows_of, until
 
 from guarantees.examples import EXAMPLES, Arguments, Example
 from guarantees.hazards import Hazard, generation_field, id_fields
-from guarantees.stage import Actor, Stage, until
+from guarantees.stage import Actor, Stage
 from lomi.client.errors import ConnectionLostError
 from lomi.contract.codes import TERMINAL_STATES
 from lomi.contract.definition import Definition

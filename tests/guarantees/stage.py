@@ -1,6 +1,5 @@
 """One life of a broker with its sessions, and the real things that examples act on."""
 
-import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator
@@ -129,11 +128,3 @@ async def staged(world: World, site: Site) -> AsyncIterator[Stage]:
         yield stage
     finally:
         await stage.close()
-
-
-async def until(asked: Any, seconds: float = 20.0) -> Any:
-    """Ask again until the answer is truthy; for things that no event of ours tells of."""
-    async with asyncio.timeout(seconds):
-        while not (answer := await asked()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        return answer

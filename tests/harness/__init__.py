@@ -5,6 +5,7 @@ from harness.helper import mcp_agent
 from harness.policy import ALL_SCOPES, ClientEntry, policy_text
 from harness.process import BrokerProcess, NotReadyError
 from harness.stored import StoredRow, locked_storage, rows_of, store_is_sound
+from harness.waiting import until
 from harness.world import World, opened_world
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "policy_text",
     "rows_of",
     "store_is_sound",
+    "until",
 ]

@@ -93,3 +93,9 @@ def artifacts_with(home: Path, sha256: str) -> int:
     with _reading(home) as connection:
         query = "SELECT count(*) FROM artifacts WHERE sha256 = ? AND stage = 'ready'"
         return int(connection.execute(query, (sha256,)).fetchone()[0])
+
+
+def layout_text(home: Path) -> str:
+    """The stored layout as JSON text."""
+    with _reading(home) as connection:
+        return str(bytes(connection.execute("SELECT body FROM layout").fetchone()[0]).decode())

@@ -34,8 +34,7 @@ def world() -> Iterator[World]:
 async def make_history(world: World, count: int = 3) -> list[str]:
     """Some receipts; their operation ids."""
     async with agent(world) as qa:
-        made = [await named(qa, f"history {number}") for number in range(count)]
-    return made
+        return [await named(qa, f"history {number}") for number in range(count)]
 
 
 async def named(qa: Agent, name: str) -> str:
