@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import logging
 import os
 import sys
 import time
@@ -9,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from browser.adapter import browser_adapter
@@ -17,9 +19,12 @@ from lomi.broker.broker import Broker, BrokerSetting, open_broker
 from lomi.broker.deciders import Decider
 from lomi.broker.handlers.workspace import folder_identity
 from lomi.broker.host_gate import this_host
-from lomi.broker.owner import OwnerBackend
+from lomi.broker.log_file import opened_log
+from lomi.broker.owner.backend import OwnerBackend, OwnerSetting
 from lomi.broker.pairing import PairingAsker
 from lomi.broker.policy import DevicePolicy, Policy
+from lomi.broker.preferences import PreferencesError, read_preferences
+from lomi.broker.yolo import YoloDecider, YoloSwitch
 from lomi.client.protocol import ProtocolBrokenError
 from lomi.client.service import serve_calls
 from lomi.contract.limits import Limits
@@ -28,6 +33,7 @@ from lomi.core.backend import Backend
 from lomi.core.failpoints import Failpoints
 from lomi.core.ids import device_uuid
 from lomi.core.layout import PanelRecord, ProjectRecord, WorkspaceRecord
+from lomi.core.log_fields import fields
 from lomi.core.own_ports import OwnPorts
 from lomi.core.port import AdapterFactory
 from lomi.disk.root import identity_of
@@ -41,6 +47,7 @@ from lomi.terminals.adapter import terminal_adapter
 
 _PR_SET_CHILD_SUBREAPER = 36
 """Source: prctl(2)."""
+_log = logging.getLogger("lomi.host")
 
 
 class SystemClock:
@@ -75,12 +82,14 @@ class HostSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What a client needs to find this broker."""
+    """What a client needs to find this broker, and what its owner must know: YOLO, and preferences not to be read."""
 
     instance_id: str
     discovery_file: Path
     discovery_key: str
     workspace_id: str
+    yolo: bool = False
+    damage: str | None = None
 
 
 class BothFaces:
@@ -141,6 +150,22 @@ def adapters_for(setting: HostSetting, devices: Mapping[str, DevicePolicy]) -> S
     )
 
 
+def yolo_of(home: Path) -> YoloSwitch:
+    """YOLO as the home's preferences say; off where they can't be read. Blocks."""
+    try:
+        return YoloSwitch(on=read_preferences(home).yolo_mode)
+    except PreferencesError as damage:
+        return YoloSwitch(damage=f"{damage}; YOLO is off and nothing is saved until it is repaired or moved away")
+
+
+@asynccontextmanager
+async def _logged(home: Path) -> AsyncIterator[None]:
+    with opened_log(home):
+        _log.info("the broker begins", extra=fields(peer=os.getpid()))
+        yield
+        _log.info("the broker ends")
+
+
 @asynccontextmanager
 async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[Ready]:
     """Open store, broker, adapters and socket; everything that was started ends with the context.
@@ -152,9 +177,11 @@ async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[
     become_subreaper()
     clock, failpoints, instance_id = SystemClock(), Failpoints(setting.environment), str(uuid.uuid4())
     setting.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    async with Store.open(
+    opening = Store.open(
         setting.home, instance_id=instance_id, limits=setting.limits, clock=clock, failpoints=failpoints
-    ) as store:
+    )
+    async with opening as store, _logged(setting.home):
+        yolo = await asyncio.to_thread(yolo_of, setting.home)
         protected = frozenset({identity_of(setting.home)})
         namespace = store.namespace_uuid
         devices = {device_uuid(namespace, device.name): device for device in setting.devices}
@@ -164,33 +191,43 @@ async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[
             clock=clock,
             random_bytes=os.urandom,
             failpoints=failpoints,
-            decider=setting.decider,
+            decider=YoloDecider(setting.decider, yolo),
             policy=setting.policy,
             asker=setting.asker,
             device_ids=lambda name: device_uuid(namespace, name),
             host=this_host(),
             protected=protected,
             faces=BothFaces(),
+            yolo=yolo,
         )
         factories = adapters_for(setting, devices)
         async with open_broker(broker_setting, store, factories) as broker:
             await clear_dead_layout(broker)
             workspace_id = await ensure_project(broker, setting.project)
-            async with _listening(setting, broker, instance_id, stop) as endpoint:
+            owner = OwnerSetting(
+                home=setting.home,
+                stop=stop,
+                yolo=yolo,
+                limitations=lambda: this_host().limitations,
+                qualified=this_host().qualified,
+                devices={device_id: device.name for device_id, device in devices.items()},
+            )
+            async with _listening(setting, broker, instance_id, owner) as endpoint:
                 yield Ready(
                     instance_id=instance_id,
                     discovery_file=endpoint.discovery_path,
                     discovery_key=endpoint.discovery_key,
                     workspace_id=workspace_id,
+                    yolo=yolo.on,
+                    damage=yolo.damage,
                 )
                 broker.world.closing = True
 
 
 @asynccontextmanager
 async def _listening(
-    setting: HostSetting, broker: Broker, instance_id: str, stop: asyncio.Event
+    setting: HostSetting, broker: Broker, instance_id: str, owner: OwnerSetting
 ) -> AsyncIterator[Endpoint]:
-    owner = OwnerBackend(broker, pid=os.getpid(), stop=stop, limitations=lambda: this_host().limitations)
     limits = LinkLimits(
         max_connections=setting.limits.connections,
         max_handshakes=setting.limits.handshakes,
@@ -200,7 +237,7 @@ async def _listening(
         setting.home,
         instance_id,
         limits=limits,
-        on_connection=broker.connections.with_owner(owner),
+        on_connection=broker.connections.with_owner(partial(OwnerBackend, broker, owner)),
         environment=setting.environment,
     ) as endpoint:
         yield endpoint

@@ -26,6 +26,17 @@ def ancestors_of(pid: int, proc: Path) -> tuple[int, ...]:
     return tuple(found)
 
 
+def has_terminal(pid: int, proc: Path) -> bool:
+    """Whether a process has a controlling terminal, or there is no /proc. Source: proc(5), field 7 of `stat`."""
+    if not proc.is_dir():
+        return True
+    try:
+        fields = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return False
+    return len(fields) > 4 and fields[4] != "0"
+
+
 def is_inside(pid: int, proc: Path) -> bool:
     """Whether this broker is an ancestor of `pid`. A process that can't be read counts as inside: it proves nothing."""
     found = ancestors_of(pid, proc)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lomi.broker.connections import Connections, Faces
 from lomi.broker.counters import Counters
@@ -22,6 +22,7 @@ from lomi.broker.loop import Loop
 from lomi.broker.pairing import Pairing, PairingAsker
 from lomi.broker.policy import Policy
 from lomi.broker.world import World
+from lomi.broker.yolo import YoloSwitch
 from lomi.contract.codes import OperationState
 from lomi.contract.definition import by_name
 from lomi.contract.limits import Limits
@@ -53,6 +54,7 @@ class BrokerSetting:
     host: HostGate
     protected: Protected
     faces: Faces
+    yolo: YoloSwitch = field(default_factory=YoloSwitch)
 
 
 class Broker:
@@ -155,7 +157,7 @@ async def open_broker(
             world.handle(PanelHandlers(world, ledger, closing).handlers())
             world.handle(OperationHandlers(world, loop).handlers())
             world.handle(ArtifactHandlers(store.artifacts, setting.protected).handlers())
-            pairing = Pairing(world, setting.policy, setting.asker, setting.device_ids)
+            pairing = Pairing(world, setting.policy, setting.asker, setting.device_ids, setting.yolo)
             connections = Connections(world, loop, pairing, setting.faces)
             idle = tasks.create_task(IdleLeases(world).run())
             broker = Broker(world, loop, ledger, connections)

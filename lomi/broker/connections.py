@@ -14,6 +14,7 @@ from lomi.broker.world import World
 from lomi.contract.profiles import UnknownSelectionError, select
 from lomi.core.backend import Backend
 from lomi.core.ids import SessionId
+from lomi.core.log_fields import bound, fields
 from lomi.core.tool_list import tool_list
 from lomi.link.connection import Connection
 from lomi.link.errors import LinkError
@@ -44,13 +45,16 @@ class Connections:
         self._pairing = pairing
         self._faces = faces
 
-    def with_owner(self, owner: Backend) -> Callable[[Connection], Awaitable[None]]:
-        """What the link calls for each client: the owner's commands go to `owner`, every other client is a session."""
+    def with_owner(self, owner: Callable[[int], Backend]) -> Callable[[Connection], Awaitable[None]]:
+        """What the link calls for each client: a session each, but for the owner's commands.
+
+        Those go to what `owner` makes for the peer's process id.
+        """
 
         async def on_connection(connection: Connection) -> None:
             hello = await connection.greet("pairing_required")
             if hello.options.get("role") == "owner":
-                await captured(self._speak(connection, owner, hello))
+                await captured(self._speak(connection, owner(connection.peer_pid), hello))
             else:
                 await self._serve(connection, hello)
 
@@ -62,7 +66,7 @@ class Connections:
         try:
             await serve(connection, backend)
         except LinkError as broken:
-            _log.info("a connection ended: %s", broken.reason)
+            _log.info("a client broke the framing", extra=fields(reason=str(broken.reason)))
 
     async def _serve(self, connection: Connection, hello: Hello) -> None:
         """From the welcome to the end; the session and its leases end with the connection."""
@@ -85,13 +89,16 @@ class Connections:
         # Cut at the very instant of a revocation: nothing that was prepared goes out after it.
         session.cut = connection.abort
         world.sessions.add(session)
-        await self._pairing.try_at_once(session, connection, hello)
-        async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(self._pairing.wait_for_person(session))
-            try:
-                await captured(self._speak(connection, backend, hello))
-            finally:
-                self._loop.end_session(session)
-                world.sessions.remove(session)
-                waiting.cancel()
-                await world.tell_change()
+        with bound(session=session.id):
+            _log.info("session began", extra=fields(peer=session.peer_pid))
+            await self._pairing.try_at_once(session, connection, hello)
+            async with asyncio.TaskGroup() as group:
+                waiting = group.create_task(self._pairing.wait_for_person(session))
+                try:
+                    await captured(self._speak(connection, backend, hello))
+                finally:
+                    self._loop.end_session(session)
+                    world.sessions.remove(session)
+                    waiting.cancel()
+                    _log.info("session ended")
+                    await world.tell_change()

@@ -1,5 +1,6 @@
 """The port's ledger: what adapters tell the broker about runtimes, leases and panels."""
 
+import logging
 from collections.abc import Sequence
 
 from lomi.broker.layout_room import resource_of
@@ -10,8 +11,11 @@ from lomi.contract.panel import PanelKind
 from lomi.core import layout as layouts
 from lomi.core.ids import GenerationId, LeaseId, PanelId, SessionId, WorkspaceId, android_panel_id, generation_id
 from lomi.core.layout import PanelRecord
+from lomi.core.log_fields import fields
 from lomi.core.port import Artifacts, Lease, Panel, Remembered, ResourceKey
 from lomi.core.refusal import Refusal
+
+_log = logging.getLogger("lomi.broker.ledger")
 
 
 class BrokerLedger:
@@ -34,12 +38,15 @@ class BrokerLedger:
         if earlier is not None:
             self.end_generation(earlier)
         self._world.generations.begin(resource, generation)
+        _log.info("generation began", extra=fields(generation=generation, resource=resource.name))
         return generation
 
     def end_generation(self, generation: GenerationId) -> None:
         """That life is over."""
-        self._world.generations.end(generation)
+        resource = self._world.generations.end(generation)
         self._world.leases.end(generation)
+        if resource is not None:
+            _log.info("generation ended", extra=fields(generation=generation, resource=resource.name))
         self._world.owners.pop(generation, None)
 
     def current(self, resource: ResourceKey) -> GenerationId | None:
@@ -73,6 +80,7 @@ class BrokerLedger:
         if session is None or not self._world.sessions.has_authority(session):
             raise Refusal(ErrorCode.CONTROL_REVOKED, "session_ended")
         lease = self._world.leases.grant(generation, session_id, resource, self._world.clock.monotonic())
+        _log.info("lease granted", extra=fields(lease=lease.id, generation=generation, session=session_id))
         if resource.kind != "android":
             self._world.owners.setdefault(generation, session_id)
         return lease.id

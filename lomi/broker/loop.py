@@ -5,6 +5,7 @@ One path for every tool. An operation runs in a task of its own: no caller's pat
 
 import asyncio
 import dataclasses
+import logging
 from collections.abc import Coroutine, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from lomi.contract.codes import Details, EffectState, ErrorCode, OperationState
 from lomi.contract.definition import Definition
 from lomi.contract.model import Observation
 from lomi.core.ids import OperationId
+from lomi.core.log_fields import bound, fields
 from lomi.core.port import Act, Outcome, Plan
 from lomi.core.refusal import Refusal
 from lomi.store import NewReceipt
@@ -34,6 +36,7 @@ RETRY_SETTLE_S = 1.0
 """How soon a settlement that could not be stored is tried again; the effect itself never is."""
 
 T = TypeVar("T")
+_log = logging.getLogger("lomi.broker.operation")
 
 
 class WithdrawnError(Exception):
@@ -107,7 +110,8 @@ class Loop:
         _index(session, operation)
         world.active[operation_id] = operation
         run = _Run(world, session, handler, operation, sight, turn, recorded)
-        task = self._tasks.create_task(run.through(), name=f"operation {operation_id}")
+        with bound(session=session.id, tool=definition.name, operation=operation_id, generation=operation.generation):
+            task = self._tasks.create_task(run.through(), name=f"operation {operation_id}")
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return operation
@@ -393,6 +397,19 @@ class _Run:
         operation.result, operation.value = body, settlement.result
         operation.state, operation.effect = state, effect
         self._world.failpoints.reach("settled")
+        self._log_settled()
+
+    def _log_settled(self) -> None:
+        operation, failure = self._operation, self._operation.failure
+        told = fields(
+            state=operation.state.value,
+            effect=operation.effect.value,
+            code=failure.code.value if failure else None,
+            reason=failure.reason if failure else None,
+            by=operation.decided_by,
+            ms=round((self._world.clock.time() - operation.created) * 1000),
+        )
+        _log.info("operation settled", extra=told)
 
     async def _take_observation(self) -> None:
         operation, outcome = self._operation, self._observe

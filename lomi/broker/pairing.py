@@ -1,6 +1,7 @@
 """Pairing: who gets a grant, and what is in it. The policy answers at once; a person's decider may answer later."""
 
 import hashlib
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -9,10 +10,13 @@ from lomi.broker.ancestry import is_inside
 from lomi.broker.policy import ClientPolicy, Policy
 from lomi.broker.sessions import Session
 from lomi.broker.world import World
+from lomi.broker.yolo import YoloSwitch, yolo_grant
 from lomi.core.grant import EVERY, Grant
+from lomi.core.log_fields import fields
 from lomi.link.connection import Connection
 from lomi.link.messages import Hello
 
+_log = logging.getLogger("lomi.broker.pairing")
 Prove = Callable[[bytes], bool]
 
 
@@ -28,19 +32,34 @@ class Pairing:
     """Gives sessions their grants."""
 
     def __init__(
-        self, world: World, policy: Policy | None, asker: PairingAsker | None, device_ids: Callable[[str], str]
+        self,
+        world: World,
+        policy: Policy | None,
+        asker: PairingAsker | None,
+        device_ids: Callable[[str], str],
+        yolo: YoloSwitch,
     ) -> None:
         self._world = world
         self._policy = policy
         self._asker = asker
         self._device_ids = device_ids
+        self._yolo = yolo
 
     async def try_at_once(self, session: Session, connection: Connection, hello: Hello) -> None:
-        """Pair by policy when an entry matches: its label, and its token or `any_same_user` from outside."""
+        """Pair by policy when an entry matches: its label, and its token or `any_same_user` from outside.
+
+        Where no entry does and YOLO is on, every client from outside pairs.
+        """
         entry = self._entry(session, connection, hello)
         if entry is not None:
-            self._world.sessions.approve(session, self.grant_of(entry))
-            await self._world.tell_change()
+            await self._approve(session, self.grant_of(entry))
+        elif self._yolo.on and not is_inside(session.peer_pid, Path("/proc")):
+            await self._approve(session, yolo_grant())
+
+    async def _approve(self, session: Session, grant: Grant) -> None:
+        self._world.sessions.approve(session, grant)
+        _log.info("session paired", extra=fields(session=session.id, by=grant.decider))
+        await self._world.tell_change()
 
     def _entry(self, session: Session, connection: Connection, hello: Hello) -> ClientPolicy | None:
         for entry in self._policy.client if self._policy else ():
@@ -76,9 +95,10 @@ class Pairing:
         grant = await self._asker.ask(session, frozenset())
         if grant is None:
             session.refused = "declined"
+            _log.info("pairing declined", extra=fields(session=session.id))
+            await self._world.tell_change()
         else:
-            self._world.sessions.approve(session, grant)
-        await self._world.tell_change()
+            await self._approve(session, grant)
 
 
 def token_sha256(token: str) -> str:

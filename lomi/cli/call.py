@@ -6,7 +6,7 @@ import os
 
 import click
 
-from lomi.cli.failing import fail
+from lomi.cli.failing import fail, fail_without_broker
 
 
 @click.command()
@@ -61,7 +61,7 @@ def call(tool: str, pairs: tuple[str, ...], as_json: bool) -> None:
     try:
         answer = asyncio.run(ask())
     except BrokerAbsentError:
-        fail("no broker runs on this home", "start one with `lomi up`")
+        fail_without_broker()
     except ToolError as error:
         fail(str(error), error.hint)
     except (InvalidArgumentsError, BrokerFaultError, LinkError) as error:

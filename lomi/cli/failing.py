@@ -1,4 +1,4 @@
-"""How a command fails: one line and a hint, exit code 1."""
+"""How a command fails: one line, a hint on the next, and an exit code that says which kind of failure it was."""
 
 from typing import NoReturn
 
@@ -14,6 +14,20 @@ class CommandFailed(click.ClickException):
         super().__init__(message if hint is None else f"{message}\nhint: {hint}")
 
 
+class NoBrokerHere(CommandFailed):
+    """Raised when a command needs a running broker and this home has none."""
+
+    exit_code = 3
+
+    def __init__(self) -> None:
+        super().__init__("no broker runs on this home", "start one with `lomi up`")
+
+
 def fail(message: str, hint: str | None = None) -> NoReturn:
     """End the command."""
     raise CommandFailed(message, hint)
+
+
+def fail_without_broker() -> NoReturn:
+    """End the command since nobody is there to answer."""
+    raise NoBrokerHere

@@ -2,21 +2,34 @@
 
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("lomi.cli.up", "Start the broker here (or headless, with a policy)."),
     "down": ("lomi.cli.owner", "Stop the running broker."),
-    "mcp": ("lomi.cli.mcp", "Speak MCP on stdio; what an agent host starts."),
     "status": ("lomi.cli.owner", "Show the broker, its sessions, its limits, and the tools without an adapter."),
+    "ps": ("lomi.cli.ps", "Show who holds what since when (--watch: again and again)."),
+    "receipts": ("lomi.cli.receipts", "Show what was done, also by earlier brokers."),
+    "logs": ("lomi.cli.logs", "Show the broker's log."),
     "revoke": ("lomi.cli.owner", "End a session's authority, or everyone's with --all."),
     "take": ("lomi.cli.owner", "Take a panel over: its lease ends at once (--give-back returns it)."),
+    "yolo": ("lomi.cli.yolo", "Let every client of yours pair without asking, or stop that."),
+    "mcp": ("lomi.cli.mcp", "Speak MCP on stdio; what an agent host starts."),
+    "mcp-config": ("lomi.cli.mcp_config", "Print what an agent host needs to start Lomi, and where it goes."),
     "policy": ("lomi.cli.policy", "Check a policy file, or make a client token."),
-    "store": ("lomi.cli.store", "Look after the receipt store."),
     "tools": ("lomi.cli.call", "List the tools."),
     "call": ("lomi.cli.call", "Call a tool as a client: lomi call TOOL key=value..."),
+    "images": ("lomi.cli.images", "List, lock, verify and create reproducible phone images."),
+    "store": ("lomi.cli.store", "Look after the receipt store."),
+    "doctor": ("lomi.cli.doctor", "Look for what is missing or broken; each finding names its cure."),
     "demo": ("lomi.cli.demo", "See it work: an agent drives a phone and a page, and leaves a report."),
+    "completion": ("lomi.cli.completion", "Print shell completion for bash, zsh or fish."),
+    "uninstall": ("lomi.cli.uninstall", "Remove what Lomi keeps on this machine, after asking."),
 }
 
 
@@ -42,6 +55,13 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """The names, from the table too: a pressed Tab imports no command."""
+        from click.shell_completion import CompletionItem
+
+        del ctx
+        return [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lomi-lab", prog_name="lomi")
@@ -50,5 +70,5 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; exits 0 on success, 1 for a refusal with a hint, 2 for a usage error."""
+    """Run the command line; docs/cli.md lists the exit codes."""
     cli.main(args=sys.argv[1:], prog_name="lomi")

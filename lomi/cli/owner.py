@@ -6,7 +6,7 @@ import msgspec
 from lomi.cli.failing import fail
 
 
-def _show(value: msgspec.Struct, as_json: bool, text: str) -> None:
+def _show(value: msgspec.Struct, text: str, *, as_json: bool) -> None:
     click.echo(msgspec.json.encode(value).decode() if as_json else text)
 
 
@@ -14,27 +14,31 @@ def _show(value: msgspec.Struct, as_json: bool, text: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(as_json: bool) -> None:
     """Show the broker, its sessions, its limits, and the tools without an adapter."""
-    from lomi.broker.owner import OwnerStatus
+    from lomi.broker.owner.answers import OwnerStatus
     from lomi.cli.owner_link import ask_broker
+    from lomi.cli.shown import age, printable
 
     seen = ask_broker("owner.status", {}, OwnerStatus)
     lines = [f"broker {seen.instance_id}, pid {seen.pid}", f"tools with an adapter: {len(seen.tools_working)}"]
+    if seen.yolo:
+        lines.insert(1, "YOLO is ON: any process of this user pairs without asking (`lomi yolo off`)")
     if seen.tools_absent:
         lines.append("no adapter in this build: " + " ".join(seen.tools_absent))
-    lines += [f"note: {line}" for line in seen.limitations]
+    lines += [f"note: {printable(line)}" for line in seen.limitations]
     lines += [f"{name}: {used} of {limit}" for name, used, limit in seen.usage]
     for row in seen.sessions:
         lines.append(
-            f"session {row.id} {row.label!r} pid {row.pid}: {row.phase}, {row.operations} operations under way"
+            f"session {row.id} '{printable(row.label)}' pid {row.pid}: {row.phase} for {age(row.age_s)}, "
+            f"{row.operations} operations under way"
         )
         lines += [f"  lease {held}" for held in row.leases]
-    _show(seen, as_json, "\n".join(lines))
+    _show(seen, "\n".join(lines), as_json=as_json)
 
 
 @click.command()
 def down() -> None:
     """Stop the running broker; what runs may settle for five seconds."""
-    from lomi.broker.owner import Done
+    from lomi.broker.owner.answers import Done
     from lomi.cli.owner_link import ask_broker
 
     ask_broker("owner.down", {}, Done)
@@ -45,8 +49,8 @@ def down() -> None:
 @click.argument("session", required=False)
 @click.option("--all", "everyone", is_flag=True, help="Revoke every session.")
 def revoke(session: str | None, everyone: bool) -> None:
-    """End the authority of SESSION (see `lomi status`), or of everyone."""
-    from lomi.broker.owner import Done
+    """End the authority of SESSION (see `lomi ps`), or of everyone."""
+    from lomi.broker.owner.answers import Done
     from lomi.cli.owner_link import ask_broker
 
     if everyone == (session is not None):
@@ -56,7 +60,7 @@ def revoke(session: str | None, everyone: bool) -> None:
     else:
         done = ask_broker("owner.revoke", {"name": session}, Done)
         if not done.count:
-            fail(f"no session {session!r}", "`lomi status` lists them")
+            fail(f"no session {session!r}", "`lomi ps` lists them")
     click.echo(f"revoked {done.count}")
 
 
@@ -65,10 +69,10 @@ def revoke(session: str | None, everyone: bool) -> None:
 @click.option("--give-back", is_flag=True, help="Return control: leases may be claimed again.")
 def take(panel: str, give_back: bool) -> None:
     """Take PANEL over: its lease ends at once and none is given until you give it back."""
-    from lomi.broker.owner import Done
+    from lomi.broker.owner.answers import Done
     from lomi.cli.owner_link import ask_broker
 
     done = ask_broker("owner.give_back" if give_back else "owner.take", {"name": panel}, Done)
     if not done.count:
-        fail(f"no panel {panel!r} with something to control", "list panels with `lomi call lomi_panel_list`")
+        fail(f"no panel {panel!r} with something to control", "`lomi ps` lists them")
     click.echo("given back" if give_back else "taken")

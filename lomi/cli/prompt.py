@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lomi.broker.deciders import Decision, DecisionRequest, Verdict
 from lomi.broker.sessions import Session
+from lomi.cli.shown import printable
 from lomi.contract.scopes import SCOPES
 from lomi.core.grant import Grant
 
@@ -48,11 +49,6 @@ class StandardTerminal:
             return (await typed).strip()
         finally:
             self._loop.remove_reader(sys.stdin.fileno())
-
-
-def printable(text: str) -> str:
-    """Text from a client or a page on one line, control and bidirectional characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class PromptDecider:

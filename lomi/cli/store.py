@@ -3,7 +3,6 @@
 import asyncio
 import os
 import time
-import uuid
 from typing import TYPE_CHECKING
 
 import click
@@ -53,14 +52,8 @@ def reconcile(ended_sessions: bool, as_json: bool) -> None:
 
 
 async def _offline(ended_sessions: bool) -> "ReconcileReport":
-    from lomi.contract.limits import LAB
-    from lomi.core.failpoints import Failpoints
+    from lomi.cli.offline import offline_store
     from lomi.disk.home import state_home
-    from lomi.host import SystemClock
-    from lomi.store import Store
 
-    home, instance = state_home(os.environ), str(uuid.uuid4())
-    async with Store.open(
-        home, instance_id=instance, limits=LAB, clock=SystemClock(), failpoints=Failpoints(os.environ)
-    ) as opened:
+    async with offline_store(state_home(os.environ)) as opened:
         return await opened.reconcile(ended_sessions=ended_sessions, now_s=int(time.time()))

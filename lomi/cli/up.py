@@ -128,10 +128,11 @@ async def _serve(
     as_json: bool,
 ) -> int:
     from lomi.broker.ancestry import hosted_by_lomi
+    from lomi.broker.yolo import WARNING
     from lomi.disk.refusal import DiskRefusedError
     from lomi.host import open_host
     from lomi.link.errors import LinkError
-    from lomi.store.failure import StoreLocked, StoreRefused
+    from lomi.store.failure import StoreLocked, StoreRefused, StoreUnavailable
 
     if policy is None and hosted_by_lomi(os.environ, Path("/proc")):
         fail(
@@ -149,15 +150,44 @@ async def _serve(
                 "discoveryFile": str(ready.discovery_file),
                 "discoveryKey": ready.discovery_key,
             }
+            if ready.damage:
+                click.echo(ready.damage, err=True)
             if as_json:
                 click.echo(json.dumps(line))
+                if ready.yolo:
+                    click.echo("YOLO is on; `lomi yolo off` at a terminal ends it", err=True)
             else:
+                if ready.yolo:
+                    click.echo(f"{WARNING}\nYOLO is ON; `lomi yolo off` ends it.", err=True)
                 click.echo(f"Lomi is up for {folder} (workspace {ready.workspace_id}). Ctrl-C stops it.")
             await stop.wait()
-    except StoreLocked as locked:
-        fail(str(locked), "stop it with `lomi down`, or use another LOMI_HOME")
-    except StoreRefused as refused:
-        fail(str(refused), "nothing was changed; see docs/recovery.md")
-    except (DiskRefusedError, LinkError) as refused:
-        fail(f"the home {setting.home} can't be used: {refused}", "choose another with LOMI_HOME")
+    except (StoreLocked, StoreRefused, StoreUnavailable, DiskRefusedError, LinkError, ExceptionGroup) as error:
+        _explain(_only(error), setting.home)
+        raise
     return 0
+
+
+def _only(error: Exception) -> Exception:
+    """What a group of one holds: what fails beside running adapters comes out of their task groups."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _explain(error: Exception, home: Path) -> None:
+    """End the command with one line and a hint, if the error is one that the owner can do something about."""
+    from lomi.disk.refusal import DiskRefusedError
+    from lomi.link.errors import LinkError
+    from lomi.store.failure import StoreLocked, StoreRefused, StoreUnavailable
+
+    match error:
+        case StoreLocked():
+            fail(str(error), "stop it with `lomi down`, or use another LOMI_HOME")
+        case StoreRefused():
+            fail(str(error), "nothing was changed; see docs/recovery.md")
+        case StoreUnavailable():
+            fail(f"the home {home} can't be written: {error}", "free disk space on its volume; nothing was lost")
+        case DiskRefusedError() | LinkError():
+            fail(f"the home {home} can't be used: {error}", "choose another with LOMI_HOME")
+        case _:
+            return

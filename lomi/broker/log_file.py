@@ -1,0 +1,138 @@
+"""The broker's log: JSON lines in `LOMI_HOME/logs/broker.jsonl`, private, rotated, and redacted by construction.
+
+A line holds the constant text of our own logging call, never its arguments; ids, codes and numbers come as fields of a
+closed list; of an exception its type and places are kept, never its message. So no typed text, token, label or project
+path can get in. A library's line tells only who logged, and where. The file is written in a thread: the loop waits for
+no disk.
+"""
+
+import json
+import logging
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
+from pathlib import Path
+from queue import SimpleQueue
+
+from lomi.core.log_fields import Value, bound_now, shown
+from lomi.disk.private import private_directory
+from lomi.disk.refusal import DiskRefusedError
+
+DIRECTORY, NAME = "logs", "broker.jsonl"
+MOST_BYTES = 10 << 20
+KEPT = 2
+"""Rotated files that stay beside the present one: `broker.jsonl.1` is the newer."""
+_OURS = ("lomi", "devices", "browser", "emulator_images")
+_PLACES = 12
+_ARGUMENT = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrifxg]")
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] in _OURS
+
+
+def _places(error: BaseException) -> list[str]:
+    """Where an exception went through: module, line and function, innermost last; never a path of this host."""
+    walked = list(traceback.walk_tb(error.__traceback__))[-_PLACES:]
+    return [f"{frame.f_globals.get('__name__', '?')}:{line} {frame.f_code.co_name}" for frame, line in walked]
+
+
+def _exception(error: BaseException) -> dict[str, object]:
+    said: dict[str, object] = {"type": type(error).__qualname__, "places": _places(error)}
+    if isinstance(error, BaseExceptionGroup):
+        said["inner"] = [_exception(inner) for inner in error.exceptions[:4]]
+    if error.__cause__ is not None:
+        said["cause"] = _exception(error.__cause__)
+    return said
+
+
+class JsonLine(logging.Formatter):
+    """One record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write what may be written of a record."""
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        if _is_ours(record.name):
+            line["event"] = _ARGUMENT.sub("…", str(record.msg))
+        else:
+            line["event"] = "a library logged"
+            line["where"] = f"{record.module}:{record.lineno}"
+        values: Mapping[str, Value] = getattr(record, "lomi_fields", {})
+        line.update(shown({**getattr(record, "lomi_bound", {}), **values}))
+        if record.exc_info and record.exc_info[1] is not None:
+            line["exception"] = _exception(record.exc_info[1])
+        return json.dumps(line, ensure_ascii=False)
+
+
+class _Queued(QueueHandler):
+    """Takes the bound fields along, since the thread that writes has none of them."""
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Leave the record as it is: its arguments are not read."""
+        record.lomi_bound = bound_now()
+        return record
+
+
+class _PrivateFile(RotatingFileHandler):
+    """Opens its file 0600 and follows no link; a full disk costs lines, and nothing else."""
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the base class names it
+        """Drop the line."""
+        del record
+
+
+@contextmanager
+def opened_log(home: Path, *, most_bytes: int = MOST_BYTES) -> Iterator[None]:
+    """Write the process's log lines to the home's log file while inside: ours from `info`, libraries' warnings.
+
+    Warnings go to standard error as well, as they would without it. A log that can't be opened is said there, once,
+    and keeps nobody from working.
+    """
+    root, aloud = logging.getLogger(), logging.StreamHandler(sys.stderr)
+    aloud.setLevel(logging.WARNING)
+    root.addHandler(aloud)
+    try:
+        private_directory(home / DIRECTORY)
+        file = _PrivateFile(home / DIRECTORY / NAME, maxBytes=most_bytes, backupCount=KEPT)
+    except (OSError, DiskRefusedError) as failure:
+        aloud.emit(_notice("the log file can't be written: %s", failure))
+        try:
+            yield
+        finally:
+            root.removeHandler(aloud)
+        return
+    file.setFormatter(JsonLine())
+    lines: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    queued, listener = _Queued(lines), QueueListener(lines, file)
+    before = {name: logging.getLogger(name).level for name in _OURS}
+    for name in _OURS:
+        logging.getLogger(name).setLevel(logging.INFO)
+    root.addHandler(queued)
+    listener.start()
+    try:
+        yield
+    finally:
+        root.removeHandler(queued)
+        listener.stop()
+        file.close()
+        root.removeHandler(aloud)
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _notice(text: str, failure: Exception) -> logging.LogRecord:
+    return logging.LogRecord("lomi.broker", logging.WARNING, __file__, 0, text, (failure,), None)

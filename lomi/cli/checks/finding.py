@@ -1,0 +1,33 @@
+"""What one look found."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+State = Literal["ok", "note", "warning", "problem"]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing as it stands. `cure` is the one command that puts it right, None where there is nothing to do.
+
+    `note` limits what can be done here, `warning` may hurt later, `problem` keeps Lomi from working.
+    """
+
+    name: str
+    state: State
+    said: str
+    cure: str | None = None
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to look."""
+
+    home: Path
+    environment: Mapping[str, str]
+    proc: Path = Path("/proc")
+    kvm: Path = Path("/dev/kvm")
+
+
+Look = Callable[[Place], tuple[Finding, ...]]

@@ -1,0 +1,118 @@
+"""The machine: Python, host, memory, disk, KVM, ports."""
+
+import fcntl
+import os
+import platform
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+from browser.process import memory_available
+from devices.actor.ports import PortPairs
+from devices.faults import LaunchRefused
+from lomi.broker.host_gate import this_host
+from lomi.cli.checks.finding import Finding, Place, State
+from lomi.cli.shown import size
+
+_GIB, _MIB = 1 << 30, 1 << 20
+_KVM_GET_API_VERSION, _KVM_CREATE_VM = 0xAE00, 0xAE01
+"""Source: linux/kvm.h."""
+_OTHERS_ADB = 5037
+
+
+def python(place: Place) -> tuple[Finding, ...]:
+    """Which Python runs this, and on which host."""
+    del place
+    gate = this_host()
+    said = f"{platform.python_version()} at {sys.executable}"
+    host = f"{platform.system()} {os.uname().release} on {platform.machine()}"
+    found = (Finding(name="python", state="ok", said=said),)
+    if gate.qualified:
+        return (*found, Finding(name="host", state="ok", said=host))
+    return (*found, Finding(name="host", state="warning", said=f"{host}: {gate.limitations[0]}", cure="uname -srm"))
+
+
+def memory(place: Place) -> tuple[Finding, ...]:
+    """Whether there is memory for an engine and a phone."""
+    free = memory_available(place.proc / "meminfo")
+    if free == 1 << 62:
+        return (Finding(name="memory", state="note", said="can't be read on this system"),)
+    state: State = "problem" if free < 256 * _MIB else "warning" if free < _GIB else "ok"
+    cure = None if state == "ok" else "ps -eo rss,pid,args --sort=-rss | head"
+    said = f"{size(free)} free; a page takes about 100 MiB, a paper phone 64 MiB, a real one 2 to 4 GiB"
+    return (Finding(name="memory", state=state, said=said, cure=cure),)
+
+
+def disk(place: Place) -> tuple[Finding, ...]:
+    """Whether the home has room for receipts, artifacts and images."""
+    there = next(path for path in (place.home, *place.home.parents) if path.exists())
+    try:
+        free = shutil.disk_usage(there).free
+    except OSError as error:
+        return (Finding(name="disk", state="problem", said=f"{there}: {error.strerror}", cure=f"ls -ld {there}"),)
+    state: State = "problem" if free < 256 * _MIB else "warning" if free < 2 * _GIB else "ok"
+    cure = None if state == "ok" else f"du -xh --max-depth=2 {there} | sort -h | tail"
+    return (Finding(name="disk", state=state, said=f"{size(free)} free for {place.home}", cure=cure),)
+
+
+def kvm(place: Place) -> tuple[Finding, ...]:
+    """Whether a real emulator can run at speed: present, permitted, answering; and whether that was ever proven.
+
+    A device that opens and answers may still run no guest, so without a boot the last word is "unverified".
+    """
+    if sys.platform != "linux":
+        return (Finding(name="kvm", state="note", said="only Linux has it; paper phones need none"),)
+    flags = _cpu_flags(place.proc)
+    if not place.kvm.exists():
+        driver = "kvm_amd" if "svm" in flags else "kvm_intel"
+        said = f"{place.kvm} is missing: only paper phones run here"
+        return (Finding(name="kvm", state="note", said=said, cure=f"sudo modprobe {driver}"),)
+    try:
+        version = _kvm_answer(place.kvm)
+    except PermissionError:
+        said = f"{place.kvm} is there, but this user may not open it: only paper phones run here"
+        return (Finding(name="kvm", state="warning", said=said, cure='sudo usermod -aG kvm "$USER"'),)
+    except OSError as error:
+        said = f"{place.kvm} opens, but makes no machine ({error.strerror}): only paper phones run here"
+        return (Finding(name="kvm", state="warning", said=said, cure="dmesg | grep -i kvm"),)
+    answers = f"present, permitted, answers (API {version})"
+    if platform.machine() == "x86_64" and not flags & {"svm", "vmx"}:
+        said = f"{answers}, but the CPU shows neither svm nor vmx: a real image may not boot"
+        return (Finding(name="kvm", state="warning", said=said, cure="grep -cE 'svm|vmx' /proc/cpuinfo"),)
+    said = f"{answers}; unverified until a real image has booted here"
+    return (Finding(name="kvm", state="note", said=said, cure="lomi images verify atd-36-x86_64"),)
+
+
+def _kvm_answer(node: Path) -> int:
+    descriptor = os.open(node, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        version = fcntl.ioctl(descriptor, _KVM_GET_API_VERSION)
+        os.close(fcntl.ioctl(descriptor, _KVM_CREATE_VM, 0))
+    finally:
+        os.close(descriptor)
+    return version
+
+
+def _cpu_flags(proc: Path) -> frozenset[str]:
+    try:
+        text = (proc / "cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return frozenset()
+    return frozenset(next((line.split(":", 1)[1].split() for line in text.splitlines() if line[:5] == "flags"), ()))
+
+
+def ports(place: Place) -> tuple[Finding, ...]:
+    """Whether a phone finds a pair of ports, and whether another adb server is about."""
+    del place
+    try:
+        with PortPairs().hold(grpc=False) as pair:
+            said = f"free for phones from {pair.console}"
+    except LaunchRefused:
+        said = "every pair from 5600 to 5899 is taken: no phone can start"
+        return (Finding(name="ports", state="problem", said=said, cure="ss -ltnp 'sport >= 5600 and sport < 5900'"),)
+    with socket.socket() as probe:
+        probe.settimeout(0.2)
+        if probe.connect_ex(("127.0.0.1", _OTHERS_ADB)) == 0:
+            said += f"; another program's adb server listens on {_OTHERS_ADB}, Lomi leaves it alone"
+    return (Finding(name="ports", state="ok", said=said),)

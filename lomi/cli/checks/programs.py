@@ -1,0 +1,94 @@
+"""The programs that Lomi drives: Chromium, adb, and the SDK of real phones."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from browser.process import find_engine
+from devices.adb.server import bundled_adb
+from lomi.cli.checks.finding import Finding, Place
+
+_WAIT_S = 1.5
+
+
+def _first_line(command: Sequence[str]) -> str:
+    """What a program says of itself.
+
+    Raises:
+        OSError: it can't be run.
+        subprocess.SubprocessError: it failed, or took too long.
+    """
+    ran = subprocess.run(command, capture_output=True, timeout=_WAIT_S, check=True, stdin=subprocess.DEVNULL)
+    return (ran.stdout.decode(errors="replace").splitlines() or [""])[0].strip()
+
+
+def _playwrights_own(place: Place) -> Path | None:
+    """An engine that Playwright downloaded, None when there is none."""
+    chosen = place.environment.get("PLAYWRIGHT_BROWSERS_PATH")
+    cache = Path(chosen) if chosen else Path.home() / ".cache" / "ms-playwright"
+    names = ("chromium*/*/headless_shell", "chromium*/*/chrome-headless-shell", "chromium*/*/chrome")
+    return next((found for name in names for found in sorted(cache.glob(name))), None)
+
+
+def chromium(place: Place) -> tuple[Finding, ...]:
+    """Whether pages can be opened, and whether the engine keeps its own sandbox."""
+    engine = find_engine(headed=False) or _playwrights_own(place)
+    if engine is None:
+        cure = f"{sys.executable} -m playwright install --with-deps chromium"
+        return (Finding(name="chromium", state="problem", said="none is installed: no page can be opened", cure=cure),)
+    try:
+        said = _first_line((str(engine), "--version"))
+    except (OSError, subprocess.CalledProcessError) as error:
+        cure = f"{engine} --version"
+        return (Finding(name="chromium", state="problem", said=f"{engine} can't be run: {_why(error)}", cure=cure),)
+    except subprocess.TimeoutExpired:
+        said = f"did not tell its version within {_WAIT_S} s"
+    found = (Finding(name="chromium", state="ok", said=f"{said} at {engine}"),)
+    if os.geteuid() != 0:
+        return found
+    return (
+        *found,
+        Finding(
+            name="sandbox",
+            state="warning",
+            said="as root the engine's own sandbox is off",
+            cure="runuser -u ANOTHER-USER -- lomi up",
+        ),
+    )
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return f"exit code {error.returncode}" if isinstance(error, subprocess.CalledProcessError) else str(error)
+
+
+def adb(place: Place) -> tuple[Finding, ...]:
+    """Whether the adb that Lomi brings can be run; PATH is never searched."""
+    del place
+    binary = bundled_adb()
+    cure = f"{sys.executable} -m pip install --force-reinstall --no-deps adbutils"
+    if not binary.exists():
+        said = "the adbutils package of this environment brings none for this system: no phone can be driven"
+        return (Finding(name="adb", state="problem", said=said, cure=cure),)
+    try:
+        said = _first_line((str(binary), "version"))
+    except (OSError, subprocess.SubprocessError) as error:
+        return (Finding(name="adb", state="problem", said=f"{binary} can't be run: {_why(error)}", cure=cure),)
+    return (Finding(name="adb", state="ok", said=f"{said} at {binary}"),)
+
+
+def sdk(place: Place) -> tuple[Finding, ...]:
+    """Whether real images have an emulator to run them: the user's SDK, or Lomi's private one."""
+    named = place.environment.get("ANDROID_HOME") or place.environment.get("ANDROID_SDK_ROOT")
+    if named is None:
+        said = "ANDROID_HOME names none: only paper (simulated) phones run here"
+        return (Finding(name="sdk", state="note", said=said, cure='export ANDROID_HOME="$HOME/Android/Sdk"'),)
+    emulator = Path(named) / "emulator" / "emulator"
+    if not os.access(emulator, os.X_OK):
+        said = f"{named} has no emulator: only paper (simulated) phones run here"
+        cure = f"{Path(named) / 'cmdline-tools/latest/bin/sdkmanager'} emulator platform-tools"
+        return (Finding(name="sdk", state="warning", said=said, cure=cure),)
+    return (Finding(name="sdk", state="ok", said=f"emulator at {emulator}; unverified until a real image has booted"),)
