@@ -22,7 +22,7 @@ class Example:
     """How one tool is shown.
 
     `lasting` arguments are of a call that goes on until it is cancelled; `ahead` is a call of the same queue; `shared`
-    arguments leave the targets of other tools' arguments as they are.
+    arguments leave the targets of other tools' arguments as they are; a `fleeting` effect ends with its broker.
     """
 
     tool: str
@@ -32,6 +32,7 @@ class Example:
     lasting: Make | None = None
     ahead: tuple[str, Make] | None = None
     shared: Make | None = None
+    fleeting: bool = False
 
 
 EXAMPLES: dict[str, Example] = {}
@@ -45,11 +46,12 @@ def example(
     lasting: Make | None = None,
     ahead: tuple[str, Make] | None = None,
     shared: Make | None = None,
+    fleeting: bool = False,
 ) -> Callable[[Make], Make]:
     """Register the maker of a tool's arguments."""
 
     def register(make: Make) -> Make:
-        EXAMPLES[tool] = Example(tool, make, effects, vary, lasting, ahead, shared)
+        EXAMPLES[tool] = Example(tool, make, effects, vary, lasting, ahead, shared, fleeting)
         return make
 
     return register

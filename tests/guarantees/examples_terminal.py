@@ -39,7 +39,7 @@ async def _panels_titled(stage: Stage, actor: Actor, arguments: Arguments) -> in
     return sum(row["title"] == arguments["title"] for row in listed)
 
 
-@example("lomi_terminal_create", effects=_panels_titled)
+@example("lomi_terminal_create", effects=_panels_titled, fleeting=True)
 async def _create(stage: Stage, actor: Actor) -> Arguments:
     return await actor.agent.revised(cwdRelative="", title=stage.fresh("shell"))
 
