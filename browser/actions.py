@@ -15,6 +15,7 @@ from browser.errors import (
     PageEndedError,
     RefusedError,
     StaleRefError,
+    UnresponsiveError,
 )
 from browser.page import Page
 from browser.settle import SETTLE_S, Start, begin, observe
@@ -136,9 +137,11 @@ async def aim(
         prepared = await world.call("prepare", number, options, shape=_Prepared)
         raise_refusal(prepared, ref)
         place = await page.frames.place(world.frame_id)
-        x, y = prepared.x + place.x, prepared.y + place.y
+        x, y = place.point(prepared.x, prepared.y)
         if frame != "main" and not await page.frames.uncovered(world.frame_id, x, y):
             raise RefusedError("covered", ref=ref, cover_role="page around the frame", cover_name="", cover_ref=None)
+        if arm == "pointer":
+            await _everywhere(page, world, "arm", 0, "pointer")
     except ContextGoneError:
         raise StaleRefError("stale_ref", ref=ref) from None
     return Aim(world, frame, number, x, y, prepared)
@@ -233,22 +236,37 @@ async def _press_mouse(page: Page, target: Aim, button: Button, count: int, modi
     await asyncio.gather(*calls)
 
 
+async def _everywhere(page: Page, world: World, function: str, *arguments: object) -> list[_Verdict]:
+    """Call a function in every other frame, so that the press can land in none of them; what is gone is left out."""
+
+    async def one(other: World) -> _Verdict:
+        with suppress(ContextGoneError, UnresponsiveError):
+            if function == "verdict":
+                return await other.call(function, *arguments, shape=_Verdict)
+            await other.run(function, *arguments)
+        return _Verdict()
+
+    others = page.frames.others(world)
+    return list(await asyncio.gather(*(one(other) for other in others))) if others else []
+
+
 async def _delivered(page: Page, target: Aim, ref: str) -> bool | None:
     """Whether the target's document saw the pointer event; raises InterceptedError when our guard swallowed it."""
-    if page.activity.dialog is not None or page.activity.ended is not None:
+    if page.activity.interrupted():
         return None
     attempt = await page.unless_blocked(target.world.call("verdict", shape=_Verdict), DISPATCH_S)
     if not attempt.done:
         return None
     try:
         verdict = attempt.result()
+        elsewhere = [] if verdict.seen else await _everywhere(page, target.world, "verdict")
+        await _everywhere(page, target.world, "disarm")
     except (ContextGoneError, PageEndedError):
         return None
-    if verdict.blocked is not None:
-        by = f"{target.frame}-e{verdict.blocked.ref}" if verdict.blocked.ref else None
-        raise InterceptedError(
-            "covered", ref=ref, cover_role=verdict.blocked.role, cover_name=verdict.blocked.name, cover_ref=by
-        )
+    blocked = verdict.blocked or next((other.blocked for other in elsewhere if other.blocked), None)
+    if blocked is not None:
+        by = f"{target.frame}-e{blocked.ref}" if verdict.blocked and blocked.ref else None
+        raise InterceptedError("covered", ref=ref, cover_role=blocked.role, cover_name=blocked.name, cover_ref=by)
     return bool(verdict.seen)
 
 

@@ -218,11 +218,13 @@ async def _element(
         raise StaleRefError(box.refused, ref=ref)
     if box.refused or box.width < 1 or box.height < 1:
         raise RefusedError(box.refused or "no_box", ref=ref)
-    x, y = box.x + place.x + view[0], box.y + place.y + view[1]
-    if x + box.width <= 0 or y + box.height <= 0:
+    in_x, in_y = place.point(box.x, box.y)
+    wide, high = box.width * place.scale_x, box.height * place.scale_y
+    x, y = in_x + view[0], in_y + view[1]
+    if x + wide <= 0 or y + high <= 0:
         raise RefusedError("offscreen", ref=ref)
     left, top = max(0.0, x), max(0.0, y)
-    return left, top, x + box.width - left, y + box.height - top
+    return left, top, x + wide - left, y + high - top
 
 
 async def _shoot(page: Page, params: dict[str, object], deadline_s: float) -> bytes:

@@ -130,7 +130,10 @@ class TransferFailedError(BrowserError):
 
 
 class NoSuchThingError(BrowserError):
-    """``no_such_dialog``, ``no_such_chooser``, ``no_such_download``: unknown id, or its deadline has passed."""
+    """An unknown id, or one whose deadline has passed.
+
+    Reasons: ``no_such_dialog``, ``no_such_chooser``, ``no_such_download``, ``no_such_request``, ``no_such_trace``.
+    """
 
     proves_no_effect = True
 

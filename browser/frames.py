@@ -87,6 +87,7 @@ class _Owner(msgspec.Struct, rename="camel"):
 
 class _Model(msgspec.Struct):
     content: list[float]
+    border: list[float]
     width: float = 0
     height: float = 0
 
@@ -107,6 +108,10 @@ class Place(NamedTuple):
     y: float
     scale_x: float = 1.0
     scale_y: float = 1.0
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """A point of the frame in the main viewport."""
+        return self.x + x * self.scale_x, self.y + y * self.scale_y
 
 
 def origin_of(url: str) -> str:
@@ -293,6 +298,10 @@ class FrameTree:
         """The live world of a frame's current document."""
         return self._worlds.get(frame_id)
 
+    def others(self, world: World) -> list[World]:
+        """The live worlds of all other frames."""
+        return [other for other in self._worlds.values() if other is not world]
+
     async def main_world(self, deadline_s: float) -> World | None:
         """The main document's world, waiting for it while a document is being replaced."""
         try:
@@ -344,7 +353,11 @@ class FrameTree:
         quad = box.model.content
         root = self._local_roots.get(owner_session, self.main_id)
         base = await self.place(root) if root != self.main_id else Place(0, 0)
-        return Place(base.x + quad[0], base.y + quad[1])
+        border = box.model.border
+        wide = (border[2] - border[0]) / box.model.width if box.model.width else 1.0
+        high = (border[5] - border[1]) / box.model.height if box.model.height else 1.0
+        x, y = base.point(quad[0], quad[1])
+        return Place(x, y, base.scale_x * wide, base.scale_y * high)
 
     async def uncovered(self, frame_id: str, x: float, y: float) -> bool:
         """Whether the engine's own hit test at a point of the main viewport ends in this frame."""
@@ -354,7 +367,8 @@ class FrameTree:
         while at is not None:
             world = self._worlds.get(self._local_roots.get(session, ""))
             scroll = await world.call("scrolled", 0, shape=dict[str, float]) if world else {"x": 0.0, "y": 0.0}
-            params = {"x": round(x - origin.x + scroll["x"]), "y": round(y - origin.y + scroll["y"])}
+            inner_x, inner_y = (x - origin.x) / origin.scale_x, (y - origin.y) / origin.scale_y
+            params = {"x": round(inner_x + scroll["x"]), "y": round(inner_y + scroll["y"])}
             hit = await ask(session, "DOM.getNodeForLocation", params, _Hit)
             if hit.frame_id == frame_id:
                 return True

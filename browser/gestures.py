@@ -150,8 +150,8 @@ async def scroll(
             if scripted:
                 at = await world.call("scrollDirect", number, delta_x, delta_y, shape=_Scroll)
             else:
-                x, y = point.x + place.x, point.y + place.y
-                turn = _turned(page, world, number, before, (x, y), (delta_x, delta_y))
+                at_point = place.point(point.x, point.y)
+                turn = _turned(page, world, number, before, at_point, (delta_x, delta_y))
                 attempt = await page.unless_blocked(turn, DISPATCH_S)
                 at = attempt.result() if attempt.done else None
         observation = await observe(page, start, settle_s)
@@ -268,7 +268,7 @@ async def _still_there(page: Page, ref: str, snapshot_id: str | None) -> tuple[f
     place = await page.frames.place(world.frame_id)
     metrics = await page.main_world()
     size = await metrics.call("viewNow", shape=_Scroll)
-    x, y = point.x + place.x, point.y + place.y
+    x, y = place.point(point.x, point.y)
     if not (0 <= x < size.x and 0 <= y < size.y):
         raise RefusedError("offscreen", ref=ref)
     return x, y

@@ -36,7 +36,15 @@ function mayHide(element) {
   const first = element.firstElementChild;
   if (first) return !first.getClientRects().length && element.getClientRects().length > 0 && getComputedStyle(first).display !== 'none' &&
     getComputedStyle(first).display !== 'contents';
-  return !element.firstChild && element.offsetHeight > 0;
+  return !hasOwnText(element) && element.offsetHeight > 0;
+}
+
+// An element without a box in a parent that has one: the parent may have a closed shadow root that shows nothing of it.
+function suspect(element, hosts) {
+  const parent = element.parentElement;
+  if (!parent || hosts.length >= 64 || checkedHosts.has(parent) || rootOf(parent)) return;
+  if (!CLOSED_ELIGIBLE.test(parent.tagName) && !parent.tagName.includes('-')) return;
+  if (parent.getClientRects().length && getComputedStyle(element).display !== 'none') hosts.push(parent);
 }
 
 const TEXTUAL = 1; // mode of a child list inside a line of text: phrasing is part of that line
@@ -77,7 +85,7 @@ function gather(budgetMs, wanted) {
     const text = !role && mode !== NAMED && element.firstChild !== null && !(mode === TEXTUAL && PHRASING.has(tag)) && hasOwnText(element);
     if (text) role = 'text';
     let far = fars[top];
-    const lone = !role && ((leaf && mode === 0 && element.firstChild === null) || (mode === 0 && tag.includes('-')));
+    const lone = !role && ((leaf && mode === 0 && !hasOwnText(element)) || (mode === 0 && tag.includes('-')));
     if (!far && ((role && !wanted) || lone || (sizes[top] > MANY && !leaf))) {
       const box = element.getBoundingClientRect();
       const near = box.bottom > 0 && box.top < height && box.right > 0 && box.left < width && (box.width > 0 || box.height > 0);
@@ -87,7 +95,7 @@ function gather(budgetMs, wanted) {
         (text ? !insideControl(element) : !pointerParent(element))) role = 'clickable';
       if (role && !(wanted && !wanted(element, role))) {
         if (rendered(element)) found.push({ element, role, near, control: CONTROL_ROLES.has(role) });
-        else if (!element.checkVisibility()) continue;
+        else if (!element.checkVisibility()) { suspect(element, hosts); continue; }
       }
     } else if (role && !(wanted && !wanted(element, role))) {
       if (rendered(element)) found.push({ element, role, near: false, control: CONTROL_ROLES.has(role) });

@@ -320,3 +320,46 @@ async def test_a_ref_that_was_never_handed_out_is_refused(site: Site, page: Page
     for guess in ("main-e9999", "f1-e1", "main-e", "e1", "main-e1x", ""):
         with pytest.raises(StaleRefError):
             await actions.click(page, guess)
+
+
+async def test_a_frame_that_slides_over_the_target_gets_no_click(site: Site, page: Page) -> None:
+    """The guard stands in every frame: a press that would land in another document is swallowed there."""
+    site.show("<body onpointerdown=\"parent.postMessage('trapped', '*')\">trap", "/trap")
+    body = """<button onclick="out.textContent='hit'">Press</button><p id=out>none</p>
+    <iframe id=f src=/trap style="position:fixed;left:0;top:5000px;width:100vw;height:100vh"></iframe>
+    <script>onmessage = (e) => { out.textContent = e.data }</script>"""
+    snapshot = await visit(page, site.show(body))
+
+    class Slide:
+        async def __aenter__(self) -> None:
+            await page.playwright.evaluate("f.style.top = 0")
+
+        async def __aexit__(self, *_: object) -> None:
+            return None
+
+    with pytest.raises(RefusedError) as caught:
+        await actions.click(page, node(snapshot, "button").ref, effect=Slide())
+    assert caught.value.reason == "covered"
+    assert await text(page) == "none"
+    await page.playwright.evaluate("f.style.top = '5000px'")
+    await actions.click(page, node(snapshot, "button").ref)
+    assert await text(page) == "hit"
+
+
+async def test_scaled_and_cross_site_frames_take_clicks_and_text(site: Site, page: Page) -> None:
+    """Coordinates hold in a frame that is scaled, and text reaches a field in another process."""
+    site.show(
+        "<body style='margin:0'><button style='margin:200px 0 0 300px'>In</button><input id=i aria-label=field>", "/in"
+    )
+    site.pages["/in2"] = site.pages["/in"]
+    body = f"""<iframe src=/in style="width:600px;height:300px;transform:scale(.5);transform-origin:0 0"></iframe>
+    <iframe src={site.other_url}/in2 style="width:600px;height:300px"></iframe>"""
+    snapshot = await visit(page, site.show(body))
+    buttons = [n for n in snapshot.nodes if n.role == "button"]
+    fields = [n for n in snapshot.nodes if n.role == "textbox"]
+    assert len(buttons) == len(fields) == 2
+    for button, field in zip(buttons, fields, strict=True):
+        assert (await actions.click(page, button.ref)).delivered
+        assert (await actions.fill(page, field.ref, "wörd")).delivered
+    for frame in page.playwright.frames[1:]:
+        assert await frame.input_value("#i") == "wörd"

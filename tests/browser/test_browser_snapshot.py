@@ -91,9 +91,11 @@ async def test_shadow_roots_open_and_closed(site: Site, page: Page) -> None:
     plain.attachShadow({mode: 'closed'}).innerHTML = '<p>hidden host</p>' +
       '<button onclick="out.textContent=`plain`">Plain</button>';</script>
     <div><template shadowrootmode=closed><button onclick="out.textContent='declared'">Declared</button></template>
-    </div>"""
+    </div><div><template shadowrootmode=closed><button onclick="out.textContent='over'">Over</button></template>
+    <p>never shown</p></div>"""
     snapshot = await visit(page, site.show(body))
-    for name in ("Open", "Closed", "Plain", "Declared"):
+    assert all(n.name != "never shown" for n in snapshot.nodes)
+    for name in ("Open", "Closed", "Plain", "Declared", "Over"):
         acted = await actions.click(page, node(snapshot, "button", name).ref)
         assert acted.delivered
         assert await text(page) == name.lower()

@@ -1,6 +1,7 @@
 """Files into and out of a page, byte for byte."""
 
 import hashlib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from browser_site import Answer, Request, Site
 from browser_steps import Effects, node, text, visit
 
 from browser import transfers
-from browser.errors import RefusedError, StaleRefError, TransferFailedError
+from browser.errors import NoSuchThingError, ProtocolError, RefusedError, StaleRefError, TransferFailedError
 from browser.page import Page
+from browser.trace import Trace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -131,3 +133,17 @@ async def test_the_site_sees_one_submit_with_the_exact_text(site: Site, page: Pa
     assert acted.observation.page is not None
     assert node(acted.observation.page, "heading").name == "Thanks"
     assert bodies == ["t=Grüße 世界 🙂\r\n".encode()]
+
+
+async def test_a_trace_is_a_file_on_request(site: Site, page: Page, tmp_path: Path) -> None:
+    """A trace runs between start and stop, once at a time."""
+    trace = Trace(page.profile)
+    with pytest.raises(NoSuchThingError):
+        await trace.stop(tmp_path / "t.zip")
+    await trace.start()
+    with pytest.raises(ProtocolError):
+        await trace.start()
+    await visit(page, site.show("<h1>x</h1>"))
+    assert await trace.stop(tmp_path / "t.zip") > 1000
+    with zipfile.ZipFile(tmp_path / "t.zip") as file:
+        assert any(name.endswith(".trace") for name in file.namelist())
