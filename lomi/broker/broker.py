@@ -153,7 +153,7 @@ async def open_broker(
             loop = Loop(world, tasks)
             closing = Closing(world)
             world.handle(SessionHandlers(world, setting.host).handlers())
-            world.handle(WorkspaceHandlers(world, closing).handlers())
+            world.handle(WorkspaceHandlers(world, closing, setting.protected).handlers())
             world.handle(PanelHandlers(world, ledger, closing).handlers())
             world.handle(OperationHandlers(world, loop).handlers())
             world.handle(ArtifactHandlers(store.artifacts, setting.protected).handlers())

@@ -12,8 +12,8 @@ from lomi.contract.artifact import (
     ProjectSource,
 )
 from lomi.contract.codes import ErrorCode
-from lomi.core.port import Act, Artifacts, Call, Outcome, Permit, Picture, Project, Read, Reply
-from lomi.core.refusal import Refusal
+from lomi.core.port import Act, Artifacts, Call, Outcome, Permit, Picture, Project, Read, Reply, StoredArtifact
+from lomi.core.refusal import EffectFailed, Refusal
 from lomi.disk.refusal import DiskRefusedError, Reason
 from lomi.disk.root import PinnedRoot, Protected
 
@@ -65,13 +65,7 @@ class ArtifactHandlers:
         descriptor = await asyncio.to_thread(open_in_project, project, given.relative_path, self._protected)
         try:
             async with permit.effect():
-                stored = await self._artifacts.import_file(
-                    call,
-                    descriptor,
-                    source,
-                    expected_length=given.expected_byte_length,
-                    expected_sha256=given.expected_sha256,
-                )
+                stored = await self._import(call, descriptor, source)
         finally:
             os.close(descriptor)
         return Outcome(
@@ -82,6 +76,16 @@ class ArtifactHandlers:
                 byte_length=stored.byte_length,
             )
         )
+
+    async def _import(self, call: Call[ArtifactImportInput], descriptor: int, source: ProjectSource) -> StoredArtifact:
+        """Copy and check. What the store refuses, it has removed again."""
+        length, sha256 = call.input.expected_byte_length, call.input.expected_sha256
+        try:
+            return await self._artifacts.import_file(
+                call, descriptor, source, expected_length=length, expected_sha256=sha256
+            )
+        except Refusal as refused:
+            raise EffectFailed(refused, partial=False) from refused
 
     async def read(self, call: Call[ArtifactReadInput]) -> Reply:
         """Metadata, and the picture of a capture."""

@@ -27,13 +27,15 @@ from lomi.core import layout as layouts
 from lomi.core.layout import PanelRecord, ProjectRecord, WorkspaceRecord
 from lomi.core.port import Act, Call, Outcome, Permit, Plan, Read, Reply
 from lomi.core.refusal import Refusal
+from lomi.disk.refusal import DiskRefusedError
+from lomi.disk.root import PinnedRoot, Protected
 
 
-def folder_identity(path: Path) -> tuple[Path, int, int]:
-    """The canonical path of a folder, with its device and inode.
+def folder_identity(path: Path, protected: Protected = ()) -> tuple[Path, int, int]:
+    """The canonical path of a folder, with its device and inode; blocking.
 
     Raises:
-        Refusal: TARGET_NOT_FOUND (`not_a_folder`).
+        Refusal: TARGET_NOT_FOUND (`not_a_folder`), SCOPE_DENIED (`protected_place`) inside a protected folder.
     """
     try:
         canonical = path.resolve(strict=True)
@@ -42,15 +44,20 @@ def folder_identity(path: Path) -> tuple[Path, int, int]:
         raise Refusal(ErrorCode.TARGET_NOT_FOUND, "not_a_folder", field="/projectPath") from error
     if not stat.S_ISDIR(found.st_mode):
         raise Refusal(ErrorCode.TARGET_NOT_FOUND, "not_a_folder", field="/projectPath")
+    try:
+        PinnedRoot.open(canonical, protected=protected).close()
+    except DiskRefusedError as refused:
+        raise Refusal(ErrorCode.SCOPE_DENIED, "protected_place", field="/projectPath") from refused
     return canonical, found.st_dev, found.st_ino
 
 
 class WorkspaceHandlers:
     """Lists, makes, renames, selects and closes."""
 
-    def __init__(self, world: World, closing: Closing) -> None:
+    def __init__(self, world: World, closing: Closing, protected: Protected) -> None:
         self._world = world
         self._closing = closing
+        self._protected = protected
 
     def handlers(self) -> tuple[Read | Act, ...]:
         """The handlers, for the broker's table."""
@@ -148,7 +155,7 @@ class WorkspaceHandlers:
 
     async def plan_open(self, call: Call[ProjectOpenInput]) -> Plan:
         """What a person decides on: this very folder, by device and inode."""
-        path, device, inode = await asyncio.to_thread(folder_identity, Path(call.input.project_path))
+        path, device, inode = await asyncio.to_thread(folder_identity, Path(call.input.project_path), self._protected)
         return Plan(
             title="Open a folder as a project",
             lines=(f"folder {path}", f"as {call.input.name}"),
@@ -158,7 +165,7 @@ class WorkspaceHandlers:
     async def open_project(self, call: Call[ProjectOpenInput], permit: Permit) -> Outcome:
         """Open it, if it is still the folder that was decided on."""
         room, given = self._world.layout, call.input
-        path, device, inode = await asyncio.to_thread(folder_identity, Path(given.project_path))
+        path, device, inode = await asyncio.to_thread(folder_identity, Path(given.project_path), self._protected)
         await room.counters.stock("project")
         project = ProjectRecord(room.counters.id("project"), given.name.strip(), str(path), device, inode)
         workspace, tab, scratch = await self._new_workspace(project.id, "main")
