@@ -24,6 +24,7 @@ SCOPES = ("workspace.read", "panel.create", "browser.navigate", "browser.read", 
 SCOPES += ("browser.capture_composite",)
 _DEFAULT, _BARE, _DEVTOOLS = "playwright-mcp", "playwright-mcp settle 0", "chrome-devtools-mcp"
 _PEERS = (_DEFAULT, _BARE, _DEVTOOLS)
+_ALL = ("lomi", *_PEERS)
 
 
 class Board:
@@ -63,25 +64,30 @@ def run(options: argparse.Namespace) -> Report:
     chromium = options.chromium or _chromium()
     report.notes.append(f"one engine for all: {chromium}; {', '.join(peers.PACKAGES[:2])}; {options.rounds} rounds")
     board = Board()
-    with (
-        served() as base,
-        opened_broker(scopes=SCOPES, origins=(base,)) as broker,
-        tempfile.TemporaryDirectory(prefix="lb-") as place,
-        ExitStack() as stack,
-    ):
-        # The broker outlives sessions: an earlier one has opened a page and left.
-        earlier = Lomi(broker, base)
-        with closing(earlier.stdio):
-            earlier.navigate(SMALL)
-        servers: list[Server] = [
-            Lomi(broker, base),
-            PlaywrightMcp(there, chromium, base, Path(place), settle=None),
-            PlaywrightMcp(there, chromium, base, Path(place), settle=0),
-            DevtoolsMcp(there, chromium, base, Path(place)),
-        ]
-        for server in servers:
+    with served() as base, tempfile.TemporaryDirectory(prefix="lb-") as place:
+
+        def started(name: str, stack: ExitStack) -> Server:
+            if name == "lomi":
+                broker = stack.enter_context(opened_broker(scopes=SCOPES, origins=(base,)))
+                # The broker outlives sessions: an earlier one has opened a page and left.
+                earlier = Lomi(broker, base)
+                with closing(earlier.stdio):
+                    earlier.navigate(SMALL)
+                server: Server = Lomi(broker, base)
+            elif name == _DEVTOOLS:
+                server = DevtoolsMcp(there, chromium, base, Path(place))
+            else:
+                server = PlaywrightMcp(there, chromium, base, Path(place), settle=0 if name == _BARE else None)
             stack.enter_context(closing(server.stdio))
-        _measure(board, servers, options.rounds)
+            return server
+
+        for name in _ALL:  # One after the other: side by side they would share the engine's pages in memory.
+            with ExitStack() as stack:
+                alone = started(name, stack)
+                alone.navigate(SMALL)
+                board.note("memory", alone, processes.pss_mib(alone.roots))
+        with ExitStack() as stack:
+            _measure(board, [started(name, stack) for name in _ALL], options.rounds)
     _judge(report, board)
     return report
 
@@ -90,8 +96,6 @@ def _measure(board: Board, servers: Sequence[Server], rounds: int) -> None:
     for server in servers:
         board.note("start", server, server.stdio.start_ms)
         board.take("first page", server, "navigate", SMALL)
-    for server in servers:
-        board.note("memory", server, processes.pss_mib(server.roots))
         server.snapshot()
     for step in ("navigate", "snapshot", "click", "fill", "screenshot"):
         for _ in range(rounds):
