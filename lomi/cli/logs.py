@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -43,9 +44,11 @@ def logs(session: str | None, since: int | None, level: str, lines: int, follow:
     for line in kept[-lines:]:
         click.echo(_shown(line, as_json=as_json))
     if follow:
-        for line in _follow(present):
-            if wanted(line):
-                click.echo(_shown(line, as_json=as_json))
+        # Ctrl-C is how following ends.
+        with suppress(KeyboardInterrupt):
+            for line in _follow(present):
+                if wanted(line):
+                    click.echo(_shown(line, as_json=as_json))
 
 
 def _level(line: dict[str, object]) -> int:

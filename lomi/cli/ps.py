@@ -1,6 +1,7 @@
 """`lomi ps`: who holds what since when."""
 
 import asyncio
+from contextlib import suppress
 
 import click
 
@@ -37,7 +38,9 @@ def ps(watch: bool, every: float, as_json: bool) -> None:
                 await asyncio.sleep(every)
                 show(await link.ask("owner.ps", {}, Holdings))
 
-    explained(ask())
+    # Ctrl-C is how watching ends.
+    with suppress(KeyboardInterrupt):
+        explained(ask())
 
 
 def lines_of(seen: Holdings) -> list[str]:
