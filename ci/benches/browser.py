@@ -18,7 +18,7 @@ from benches import peers, processes
 from benches.broker import opened_broker
 from benches.browser_servers import DevtoolsMcp, Lomi, PlaywrightMcp, Server
 from benches.rows import Report, row
-from benches.site import BIG, SMALL, served
+from benches.pages import BIG, SMALL, served
 
 SCOPES = ("workspace.read", "panel.create", "browser.navigate", "browser.read", "browser.interact")
 SCOPES += ("browser.capture_composite",)

@@ -18,7 +18,7 @@ from benches import processes
 from benches.rows import Report, row
 from benches.stdio import Stdio
 
-ECHO = [sys.executable, str(Path(__file__).with_name("sdk_echo.py"))]
+ECHO = [sys.executable, "-P", str(Path(__file__).with_name("sdk_echo.py"))]
 _WIRE = Path(__file__).resolve().parent.parent.parent / "tests" / "wire"
 _WARM = 60
 

@@ -17,7 +17,7 @@ from benches.rows import Report, row
 from benches.stdio import Stdio
 from lomi.link.client import connect
 
-ECHO = [sys.executable, str(Path(__file__).with_name("sdk_echo.py"))]
+ECHO = [sys.executable, "-P", str(Path(__file__).with_name("sdk_echo.py"))]
 SCOPES = ("workspace.read", "workspace.write", "panel.create", "panel.focus")
 PHONE_SCOPES = ("android.read", "android.control", "android.interact", "android.observe")
 _WARM = 60
@@ -125,6 +125,7 @@ async def _connects(report: Report, broker: Broker, count: int) -> None:
     socket = str(broker.root / "bare.sock")
     process = await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         bare_tls.__file__,
         socket,
         str(server),

@@ -38,7 +38,7 @@ class Pages(BaseHTTPRequestHandler):
 @contextmanager
 def served() -> Iterator[str]:
     """The origin of the pages."""
-    command = [sys.executable, __file__]
+    command = [sys.executable, "-P", __file__]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
