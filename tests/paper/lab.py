@@ -83,17 +83,25 @@ class Lab:
             stderr=subprocess.DEVNULL,
         )
         try:
-            wait_for(lambda: listening(self.tcp_port) if self.tcp_port else (self.root / "s").exists())
+            wait_for(self._server_listens)
             yield
         finally:
             process.kill()
             process.wait(10)
 
+    @property
+    def _server_address(self) -> tuple[str, int] | str:
+        return ("127.0.0.1", self.tcp_port) if self.tcp_port else f"{self.root}/s"
+
+    def _server_listens(self) -> bool:
+        with socket.socket(socket.AF_INET if self.tcp_port else socket.AF_UNIX) as probe:
+            return probe.connect_ex(self._server_address) == 0
+
     def announce(self, adb_port: int) -> None:
         """Tell the server of a phone, as emulators do."""
         message = f"host:emulator:{adb_port}"
         with socket.socket(socket.AF_INET if self.tcp_port else socket.AF_UNIX) as client:
-            client.connect(("127.0.0.1", self.tcp_port) if self.tcp_port else f"{self.root}/s")
+            client.connect(self._server_address)
             client.sendall(f"{len(message):04x}{message}".encode())
 
     def adb(self, *arguments: str, stdin: bytes | None = None, check: bool = False, timeout: float = 30) -> Result:
