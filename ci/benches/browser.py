@@ -17,8 +17,8 @@ from pathlib import Path
 from benches import peers, processes
 from benches.broker import opened_broker
 from benches.browser_servers import DevtoolsMcp, Lomi, PlaywrightMcp, Server
-from benches.rows import Report, row
 from benches.pages import BIG, SMALL, served
+from benches.rows import Report, row
 
 SCOPES = ("workspace.read", "panel.create", "browser.navigate", "browser.read", "browser.interact")
 SCOPES += ("browser.capture_composite",)
