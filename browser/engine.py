@@ -7,22 +7,24 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-from playwright.async_api import Browser, Playwright, ProxySettings, async_playwright
+from playwright.async_api import Browser, CDPSession, Playwright, ProxySettings, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
 from browser.egress import EgressProxy, HostSpellingError, Origin
 from browser.egress.chromium import ENGINE_ARGUMENTS, proxy_settings
-from browser.errors import AdmissionRefusedError, EngineUnavailableError
+from browser.errors import AdmissionRefusedError, BrowserError, EngineUnavailableError
 from browser.frames import origin_of
 from browser.page import Page
 from browser.process import EngineProcess, Watch, find_engine, identify, memory_available
 from browser.profile import Profile
+from browser.seal import Seal
 from browser.values import Viewport
+from browser.wire import send
 
 MOST_PAGES = 16
 MEMORY_PER_PAGE = 192 << 20
@@ -80,7 +82,9 @@ class Engine:
         self._environment = environment
         self._browser: Browser | None = None
         self._watch: Watch | None = None
+        self._seal: Seal | None = None
         self._starting = asyncio.Lock()
+        self._sealing = asyncio.Lock()
         self._admitted = 0
         self._names = 0
         self._stopping = False
@@ -142,10 +146,29 @@ class Engine:
         self.version = browser.version
         self.starts += 1
 
+    async def seal(self, session: CDPSession, refused: Callable[[str | None], None]) -> None:
+        """Let no window open in the context of a page; `refused` is told the opener's target of each that tried.
+
+        Raises:
+            EngineUnavailableError, PageEndedError: the engine went away.
+        """
+        async with self._sealing:
+            if self._seal is None:
+                self._seal = await Seal.over(self._running(), self._send_later)
+        await self._seal.close(session, refused)
+
+    def _send_later(self, session: CDPSession, method: str, params: dict[str, object]) -> None:
+        self.tasks.create_task(self._send_quietly(session, method, params))
+
+    async def _send_quietly(self, session: CDPSession, method: str, params: dict[str, object]) -> None:
+        with suppress(BrowserError):  # the target may have gone by itself
+            await send(session, method, params)
+
     def _lost(self, browser: Browser) -> None:
         if browser is not self._browser:
             return
         self._browser = None
+        self._seal = None
         for page in list(self.pages.values()):
             page.end("engine_stopped" if self._stopping else "engine_crashed")
         if not self._stopping:

@@ -67,7 +67,14 @@ class Profile:
         egress = self.egress
         page = await self._bind(blank, generation, Credential(egress.username, egress.password) if egress else None)
         self.context.on("page", self._popup)
+        if egress is not None and egress.grant.resources:
+            await self._engine.seal(page.session, self._window_refused)
         return page
+
+    def _window_refused(self, opener: str | None) -> None:
+        for page in self.pages.values():
+            if opener in {None, page.frames.main_id}:
+                page.popup_arrived(None)
 
     async def _bind(self, playwright: PlaywrightPage, generation: str, credential: Credential | None = None) -> Page:
         session = await self.context.new_cdp_session(playwright)

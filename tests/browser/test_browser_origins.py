@@ -1,21 +1,23 @@
 """Origins are held: whatever a page tries, the document stays on a granted origin and nothing else hears of it."""
 
+import base64
 import datetime
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from browser_site import Answer, Site, html, serving
-from browser_steps import node, visit
+from browser_steps import node, text, visit
 
 from browser import actions, navigate
-from browser.egress import EgressGrant, EgressProxy, Origin, RefusalIdentity
+from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
 from browser.engine import Engine, EngineSettings, running
 from browser.errors import NavigationFailedError, OriginDeniedError, RedirectDeniedError
 from browser.page import Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+PIXEL = base64.b64decode("R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==")
 IDENTITY = RefusalIdentity.create(datetime.datetime.now(datetime.UTC))
 
 
@@ -117,6 +119,39 @@ async def test_a_popup_to_an_ungranted_origin_shows_nothing(
     acted = await actions.click(held, node(snapshot, "link").ref, settle_s=4)
     for name in acted.observation.opened:
         assert engine.pages[name].origin in {"null", site.url}
+
+
+async def test_resource_hosts_show_pictures_and_no_documents(site: Site, foreign: Site, engine: Engine) -> None:
+    """A host granted for sub-resources gives its picture; frames, navigations and popups to it are refused."""
+    foreign.pages["/pic"] = Answer(PIXEL, headers={"content-type": "image/gif"})
+    grant = EgressGrant(
+        origins=frozenset({Origin.parse(site.url)}), resources=frozenset({HostPort("127.0.0.1", foreign.port)})
+    )
+    body = f"""<h1>Home</h1><img alt=pic src={foreign.url}/pic onload="out.textContent = 'seen'"><p id=out></p>
+    <a href={foreign.url}/any target=_blank>Link</a><a href={foreign.url}/any>Go</a>
+    <button onclick="out.textContent = String(window.open('{foreign.url}/any'))">Open</button>
+    <button onclick="out.textContent = String(confirm('still works'))">Ask</button>
+    <iframe src={foreign.url}/any></iframe>"""
+    async with EgressProxy.serve(grant, identity=IDENTITY) as egress:
+        page = await engine.open(egress=egress)
+        snapshot = await visit(page, site.show(body))
+        assert await text(page) == "seen"
+        for role, name in (("link", "Link"), ("link", "Go"), ("button", "Open")):
+            acted = await actions.click(page, node(snapshot, role, name).ref)
+            assert acted.observation.opened == ()
+            assert page.url == site.url + "/"
+        asked = await actions.click(page, node(snapshot, "button", "Ask").ref)
+        assert asked.observation.dialog is not None
+        await page.pending.answer(asked.observation.dialog, accept=True)
+        assert await text(page) == "true"
+        other = await engine.open()
+        site.show("<h1>Child</h1>", "/child")
+        free = await visit(other, site.show(f"<a href={site.url}/child target=_blank>Free</a>", "/free"))
+        opened = (await actions.click(other, node(free, "link").ref)).observation.opened
+        assert engine.pages[opened[0]].url == site.url + "/child"
+        for left in (page, *other.profile.pages.values()):
+            await navigate.close(left)
+    assert {request.path for request in foreign.requests} <= {"/pic"}
 
 
 async def test_history_tricks_do_not_lead_out(site: Site, held: Page) -> None:
