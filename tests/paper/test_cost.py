@@ -53,7 +53,7 @@ def test_memory_and_descriptors_stay_flat(lab: Lab) -> None:
         exercise(running)
         descriptors = Path(f"/proc/{running.process.pid}/fd")
         before = (len(list(descriptors.iterdir())), memory_mib(running))
-        script = b"input tap 100 400\nuiautomator dump /dev/null\ngetprop x\n" * 120
+        script = b"input tap 100 400\nuiautomator dump /dev/null\ngetprop x\n" * 60
         running.adb("shell", stdin=script, check=True)
         for _ in range(20):
             running.adb("exec-out", "screencap", "-p", check=True)

@@ -32,10 +32,10 @@ def test_a_tree_comes_back_byte_for_byte(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_large_files_stay_out_of_memory(lab: Lab, tmp_path: Path) -> None:
-    """Pushing and pulling 100 MB keeps the phone under its memory bound and its files leave with it."""
+    """Pushing and pulling 24 MB keeps the phone under its memory bound and its files leave with it."""
     big = tmp_path / "big"
     with big.open("wb") as target:
-        for _ in range(100):
+        for _ in range(24):
             target.write(os.urandom(1 << 20))
     with phone(lab) as running:
         running.adb("push", str(big), "/sdcard/big", check=True)
