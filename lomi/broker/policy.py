@@ -5,6 +5,7 @@ import stat
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -81,6 +82,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     client: tuple[ClientPolicy, ...] = ()
 
 
+def _is_origin(text: str) -> bool:
+    """Whether a text is an origin and nothing more: no path, query, fragment or user."""
+    parts = urlsplit(text)
+    return origin_of(text) is not None and parts.path in ("", "/") and not parts.query and not parts.fragment
+
+
 def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str]) -> list[str]:
     faults: list[str] = []
     if not 1 <= len(client.label) <= 80 or any(ord(c) < 32 or ord(c) == 127 for c in client.label):
@@ -104,7 +111,7 @@ def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str])
     faults += [
         f"{place}: {origin!r} is no origin; write scheme://host[:port]"
         for origin in client.origins
-        if origin_of(origin) is None
+        if not _is_origin(origin)
     ]
     browses = any(scope.startswith("browser.") for scope in scopes)
     if browses != bool(client.origins):
@@ -168,10 +175,11 @@ def read_policy(path: Path) -> Policy:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}") from error
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise PolicyError(f"{path}: not a regular file")
     with os.fdopen(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise PolicyError(f"{path}: not a regular file")
         if found.st_uid != os.getuid():
             raise PolicyError(f"{path}: belongs to another user; copy it to a file of your own")
         if found.st_mode & 0o022:
