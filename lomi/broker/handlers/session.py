@@ -39,10 +39,10 @@ _NEXT_STEP: dict[Connection, str] = {
 }
 
 
-def _needs(definition: Definition, scope: str) -> bool:
-    return scope in definition.scopes or any(
-        scope in text.replace(",", " ").split() for text in definition.more_scopes_text
-    )
+def _needed(definition: Definition) -> frozenset[str]:
+    """The scopes that some call of a tool needs."""
+    words = (word for text in definition.more_scopes_text for word in text.replace(",", " ").split())
+    return frozenset(definition.scopes).union(words)
 
 
 class SessionHandlers:
@@ -51,6 +51,8 @@ class SessionHandlers:
     def __init__(self, world: World, host: HostGate) -> None:
         self._world = world
         self._host = host
+        # Hosts ask for the status often, and definitions never change.
+        self._needed = {name: _needed(definition) for name, definition in world.definitions.items()}
 
     def handlers(self) -> tuple[Read, ...]:
         """The handlers, for the broker's table."""
@@ -69,12 +71,12 @@ class SessionHandlers:
 
     def _capabilities(self, session: Session) -> tuple[Capability, ...]:
         world = self._world
-        working = [world.definitions[name] for name in world.working_tools()]
+        available = frozenset[str]().union(*(self._needed[name] for name in world.working_tools()))
         granted = session.grant.scopes if session.grant and world.sessions.has_authority(session) else frozenset()
         return tuple(
             Capability(
                 name=scope,
-                available=any(_needs(definition, scope) for definition in working),
+                available=scope in available,
                 authorized=scope in granted,
                 qualified=self._host.qualified,
             )
