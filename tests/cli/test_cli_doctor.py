@@ -1,0 +1,104 @@
+"""`lomi doctor` on healthy and on broken homes: each finding is true, and names its cure."""
+
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_runs import Ran, lomi, lomi_in
+from harness import ClientEntry, World, opened_world, policy_text
+
+from lomi.broker.preferences import NAME
+from lomi.cli.checks.finding import Place
+from lomi.cli.checks.machine import kvm
+from lomi.cli.doctor import LOOKS
+
+Findings = dict[str, dict[str, Any]]
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A home where no broker has run yet."""
+    with opened_world(policy_text(ClientEntry(label="qa")), start=False) as opened:
+        yield opened
+
+
+def _doctor(world: World, **more: str) -> tuple[Ran, Findings]:
+    ran = lomi(world, "doctor", "--json", **more)
+    return ran, {finding["name"]: finding for finding in ran.json["findings"]}
+
+
+def test_a_healthy_machine_has_no_problem(world: World) -> None:
+    """Everything is looked at, nothing is a problem, every finding but the good ones names a cure, nothing is made."""
+    ran, found = _doctor(world)
+    assert ran.code == 0
+    assert {name for name, _ in LOOKS} <= found.keys()
+    assert all(finding["cure"] for finding in found.values() if finding["state"] != "ok")
+    assert found["adb"]["said"].startswith("Android Debug Bridge version")
+    assert "Chrom" in found["chromium"]["said"]
+    assert ran.json["seconds"] < 10
+    assert not world.home.exists()
+    text = lomi(world, "doctor").out
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == len(found) + sum(finding["cure"] is not None for finding in found.values())
+
+
+def test_broker_running_and_killed(world: World) -> None:
+    """A running broker is seen to listen; after kill -9 the store is sound, and the cure of the dead socket works."""
+    world.start()
+    _, found = _doctor(world)
+    assert str(world.live.pid) in found["store"]["said"]
+    assert found["store"]["said"].endswith("which listens")
+    world.kill()
+    _, found = _doctor(world)
+    assert found["store"]["said"] == "sound; no broker runs"
+    assert found["leftovers"]["state"] == "note"
+    subprocess.run(shlex.split(found["leftovers"]["cure"]), check=True)
+    _, found = _doctor(world)
+    assert found["leftovers"]["state"] == "ok"
+
+
+def test_broken_homes_are_named_with_a_cure_that_works(world: World) -> None:
+    """A home open to others, damaged preferences and a damaged store are problems; the named cures end them."""
+    world.start()
+    world.live.stop()
+    database = world.home / "agent-control" / "control.sqlite3"
+    content = bytearray(database.read_bytes())
+    content[:64] = bytes(64)
+    database.write_bytes(content)
+    (world.home / NAME).touch(mode=0o600)
+    (world.home / NAME).write_text("{")
+    world.home.chmod(0o777)
+    ran, found = _doctor(world)
+    assert ran.code == 1
+    bad = [finding for finding in found.values() if finding["state"] == "problem"]
+    assert [finding["name"] for finding in bad] == ["home", "store", "preferences"]
+    assert "can be written by others" in found["home"]["said"]
+    for finding in bad:
+        subprocess.run(shlex.split(finding["cure"]), check=True)
+    ran, found = _doctor(world)
+    assert ran.code == 0
+    assert (world.home / "agent-control.damaged" / "control.sqlite3").read_bytes() == bytes(content)
+
+
+def test_places_for_sockets_that_are_none(world: World) -> None:
+    """Runtime directories whose path is too long or that are not there are a problem for the socket."""
+    long = world.root / ("d" * 100)
+    long.mkdir()
+    environment = world.environment(XDG_RUNTIME_DIR=str(world.root / "absent"), TMPDIR=str(long))
+    ran = lomi_in(environment, "doctor", cwd=world.root)
+    assert ran.code == 1
+    assert "absent can't be written" in ran.out
+    assert "over 107" in ran.out
+
+
+def test_kvm_that_is_absent_and_that_is_no_kvm(tmp_path: Path) -> None:
+    """A missing device is a note, a file that opens but makes no machine a warning; neither is called usable."""
+    (absent,) = kvm(Place(home=tmp_path, environment={}, kvm=tmp_path / "kvm"))
+    assert (absent.state, absent.cure is not None) == ("note", True)
+    (tmp_path / "kvm").touch()
+    (opens,) = kvm(Place(home=tmp_path, environment={}, kvm=tmp_path / "kvm"))
+    assert opens.state == "warning"
+    assert "makes no machine" in opens.said
