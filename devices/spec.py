@@ -60,8 +60,9 @@ class DeviceSpec:
 
     `command` starts the emulator and takes the emulator's command line; `environment` is complete, nothing of ours is
     added but the places of keys, AVDs and the marker; `avd_home` holds NAME.ini and NAME.avd; `arguments` are boot
-    arguments of the image. `simulated` marks a device that is not Android;
-    `quick_boot` lets it start from its stored snapshot, which is put aside when the device does not get ready from it.
+    arguments of the image. `label` is what people call it, its name when empty. `simulated` marks a device that is not
+    Android; `quick_boot` lets it start from its stored snapshot, which is put aside when the device does not get ready
+    from it.
     """
 
     device_id: str
@@ -77,6 +78,12 @@ class DeviceSpec:
     simulated: bool = False
     grpc: bool = False
     quick_boot: bool = False
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.label or self.name
 
     @property
     def avd_directory(self) -> Path:

@@ -38,6 +38,7 @@ from lomi.core.own_ports import OwnPorts
 from lomi.core.port import AdapterFactory
 from lomi.disk.root import identity_of
 from lomi.host_devices import specs_for
+from lomi.host_sdk import sdk_setting
 from lomi.link.connection import Connection
 from lomi.link.limits import LinkLimits
 from lomi.link.server import Endpoint, serve
@@ -143,9 +144,10 @@ async def clear_dead_layout(broker: Broker) -> None:
 def adapters_for(setting: HostSetting, devices: Mapping[str, DevicePolicy]) -> Sequence[AdapterFactory]:
     """The adapters of this build, with what each needs of the home."""
     phones, own_ports = setting.home / "devices", OwnPorts()
+    sdk = sdk_setting(phones / "sdk", setting.environment, max(0, setting.limits.devices - len(devices)))
     return (
         terminal_adapter(setting.home / "terminals", setting.environment),
-        android_adapter(phones, specs_for(phones, devices, setting.environment), own_ports),
+        android_adapter(phones, specs_for(phones, devices, setting.environment), own_ports, sdk),
         browser_adapter(setting.environment, own_ports),
     )
 

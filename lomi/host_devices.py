@@ -7,8 +7,8 @@ from devices.spec import DeviceSpec, Display, Needs, Readiness
 from emulator_images.avd_files import create_avd
 from emulator_images.images import Image, find_image, load_images
 from lomi.broker.policy import DevicePolicy
+from lomi.host_sdk import inherited
 
-_KEPT = ("PATH", "LANG", "TMPDIR", "ANDROID_HOME", "ANDROID_SDK_ROOT")
 _MIB = 1 << 20
 
 
@@ -36,9 +36,8 @@ def specs_for(
 
 def _environment(user_home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """What an emulator inherits, and the places that it must use: ours, never the user's own."""
-    kept = {name: value for name, value in environment.items() if name in _KEPT or name.startswith("PAPER_")}
     places = ("HOME", "ANDROID_EMULATOR_HOME", "XDG_RUNTIME_DIR")
-    return {**kept, **dict.fromkeys(places, str(user_home))}
+    return {**inherited(environment), **dict.fromkeys(places, str(user_home))}
 
 
 def _command(image: Image, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -68,4 +67,5 @@ def _spec(device_id: str, name: str, image: Image, avd_home: Path, environment: 
             boot_s=ready.boot_seconds,
         ),
         simulated=image.simulated,
+        grpc=not image.simulated,
     )

@@ -114,9 +114,12 @@ class Life:
         except LaunchRefused as fault:
             self.failure = fault
         finally:
+            # Gone before anyone is told: whoever hears of the end must find the process observed gone.
+            if not isinstance(self.failure, StopUnconfirmed):
+                self.gone.set()
             self._enter("failed" if self.failure is not None else "stopped")
-            for event in (self.settled, self.gone, self.stop_tried):
-                event.set()
+            self.settled.set()
+            self.stop_tried.set()
 
     async def _one_process(self) -> None:
         async with AsyncExitStack() as stack:

@@ -38,7 +38,7 @@ class AndroidActs:
         phone = self._phone(call)
         assert call.workspace is not None
         async with permit.effect():
-            panel = await self._ledger.open_panel(call.workspace.id, "android", phone.spec.name, phone.spec.device_id)
+            panel = await self._ledger.open_panel(call.workspace.id, "android", phone.spec.title, phone.spec.device_id)
         return Outcome(
             result=AndroidPanel(workspace_id=call.input.workspace_id, panel_id=panel.id, device_id=phone.spec.device_id)
         )

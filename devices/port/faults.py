@@ -4,21 +4,65 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from devices.faults import DeviceFault
+from devices.sdk.faults import ManageRefused, SetupFailed
 from lomi.contract.codes import Details, ErrorCode
 from lomi.contract.tools import REASONS
 from lomi.core.refusal import EffectFailed, Refusal
 
-_SAME_NAME = ("need", "have", "limit", "stage", "state")
+_NUMBERS, _WORDS = ("need", "have", "limit"), ("stage", "state")
+_CALLED = {
+    "archive_hostile": "archive_refused",
+    "bad_hardware": "out_of_range",
+    "bad_name": "malformed",
+    "catalogue_changed": "catalog_changed",
+    "catalogue_invalid": "catalog_invalid",
+    "catalogue_unreachable": "catalog_unreachable",
+    "checksum_mismatch": "download_corrupt",
+    "device_unknown": "not_found",
+    "download_size": "download_corrupt",
+    "install_failed": "setup_failed",
+    "licence_missing": "licence_changed",
+    "manifest_changed": "devices_changed",
+    "name_taken": "already_exists",
+    "nothing_to_roll_back": "no_rollback",
+    "plan_expired": "plan_unknown",
+    "recovery_required": "recovery_needed",
+    "too_many_devices": "limit_full",
+    "too_many_licences": "limit_full",
+    "too_many_plans": "limit_full",
+    "unsupported_reset": "reset_unsupported",
+    "wrong_confirmation": "confirmation_wrong",
+}
+"""What set-up and management call a case, and what the contract does."""
+_FIELDS = {
+    "bad_name": "/action/name",
+    "name_taken": "/action/name",
+    "image_unknown": "/action/image",
+    "profile_unknown": "/action/profile",
+    "data_size_fixed": "/action/hardware/dataGib",
+}
+_HARDWARE = {"ram_mib": "ramMib", "cpu_count": "cpuCount", "data_gib": "dataGib", "gpu": "gpu"}
+
+
+def _field(fault: DeviceFault) -> str | None:
+    if fault.reason == "bad_hardware":
+        return f"/action/hardware/{_HARDWARE[str(fault.fields['field'])]}"
+    return _FIELDS.get(fault.reason) if isinstance(fault, ManageRefused) else None
 
 
 def refusal_of(fault: DeviceFault) -> Refusal:
     """The documented case that a fault is."""
-    reason = REASONS.get(fault.reason)
-    facts = {name: value for name, value in fault.fields.items() if name in _SAME_NAME}
+    of_setup = isinstance(fault, SetupFailed | ManageRefused)
+    name = _CALLED.get(fault.reason, fault.reason) if of_setup else fault.reason
+    reason = REASONS.get(name)
+    facts: dict[str, int | str] = {
+        key: value for key, value in fault.fields.items() if key in _NUMBERS and isinstance(value, int)
+    }
+    facts |= {key: str(value) for key, value in fault.fields.items() if key in _WORDS}
     if "code" in fault.fields:
         facts["state"] = str(fault.fields["code"])
     details = Details(**facts) if facts else None  # type: ignore[arg-type]
-    return Refusal(reason.code if reason else ErrorCode.APP_UNAVAILABLE, fault.reason, details=details)
+    return Refusal(reason.code if reason else ErrorCode.APP_UNAVAILABLE, name, field=_field(fault), details=details)
 
 
 @contextmanager

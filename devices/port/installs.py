@@ -41,7 +41,7 @@ class AndroidInstalls:
                 lines=(
                     f"app {identity.package} {identity.version_name} ({identity.version_code})",
                     f"sha256 {stored.sha256}, {stored.byte_length} bytes",
-                    f"phone {phone.spec.name}, generation {given.generation}",
+                    f"phone {phone.spec.title}, generation {given.generation}",
                 ),
                 binding=(
                     ("sha256", stored.sha256),

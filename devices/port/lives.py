@@ -10,6 +10,7 @@ from devices.faults import DeviceFault
 from devices.fleet import Fleet
 from devices.phone import Phone
 from devices.port.faults import acting, refusal_of
+from devices.port.sdk_room import SdkRoom
 from devices.spec import DeviceSpec, Identity
 from lomi.contract.android import AndroidInputInput, Place, Swipe, Tap
 from lomi.contract.codes import ErrorCode
@@ -42,10 +43,18 @@ class Lives:
         self._tasks = tasks
         self._own_ports = own_ports
         self._phones: dict[str, Phone] = {}
+        self._fleet: Fleet | None = None
+        self._managed: set[str] = set()
         self.changes = 1
+
+    @property
+    def _open_fleet(self) -> Fleet:
+        assert self._fleet is not None, "phones come with their fleet"
+        return self._fleet
 
     async def take_over(self, fleet: Fleet, specs: Sequence[DeviceSpec]) -> None:
         """Know the phones; end what an earlier broker can be proven to have left."""
+        self._fleet = fleet
         left = {
             r.generation: msgspec.json.decode(r.identity, type=Identity)
             for r in await self._ledger.remembered("android")
@@ -62,6 +71,44 @@ class Lives:
     def phones(self) -> tuple[Phone, ...]:
         """All phones, in the order of their description."""
         return tuple(self._phones.values())
+
+    def known(self, device_id: str) -> Phone | None:
+        """A phone by id, None where there is none."""
+        return self._phones.get(device_id)
+
+    def put(self, spec: DeviceSpec) -> None:
+        """Know a phone, or a stopped one by its new description."""
+        self._open_fleet.forget(spec.device_id)
+        self._phones[spec.device_id] = self._open_fleet.phone(spec)
+        self.changes += 1
+
+    async def drop(self, device_id: str) -> None:
+        """Forget a stopped phone, and close its views."""
+        self._open_fleet.forget(device_id)
+        self._phones.pop(device_id, None)
+        self.changes += 1
+        for panel in self._ledger.panels_of(ResourceKey("android", device_id)):
+            await self._ledger.close_panel(panel.id)
+
+    async def refresh(self, room: SdkRoom) -> None:
+        """Know the managed phones as they now are: new ones, changed ones, and no deleted ones."""
+        await room.reload()
+        if room.devices_revision is None:
+            return
+        for device in room.devices:
+            spec, phone = room.spec(device), self._phones.get(device.device_id)
+            if spec is not None and (phone is None or (phone.spec != spec and not phone.process_alive)):
+                self.put(spec)
+        there = {device.device_id for device in room.devices}
+        for device_id in self._managed - there:
+            await self.drop(device_id)
+        self._managed = there
+
+    def packages_in_use(self, room: SdkRoom) -> frozenset[str]:
+        """The packages that running phones are made of."""
+        running = [one for one in room.devices if (phone := self.known(one.device_id)) and phone.process_alive]
+        real = {one.image for one in running if ";" in one.image}
+        return frozenset(real | ({"emulator"} if real else set()))
 
     def phone(self, device_id: str) -> Phone:
         """A phone by id.
@@ -80,7 +127,7 @@ class Lives:
 
     def all_limitations(self) -> tuple[str, ...]:
         """What status says of the phones."""
-        names = [phone.spec.name for phone in self._phones.values() if phone.spec.simulated]
+        names = [phone.spec.title for phone in self._phones.values() if phone.spec.simulated]
         return (f"SIMULATED phones (paper, not Android): {', '.join(names)}",) if names else ()
 
     async def next_generation(self, device_id: str) -> str:

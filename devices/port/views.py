@@ -19,7 +19,7 @@ def device_view(phone: Phone, generation: str | None) -> DeviceView:
     phase: Phase = _PHASES.get(phone.phase) or phone.phase  # type: ignore[assignment]
     return DeviceView(
         device_id=phone.spec.device_id,
-        name=phone.spec.name,
+        name=phone.spec.title,
         generation=generation,
         phase=phase,
         process_alive=phone.process_alive,

@@ -7,9 +7,9 @@ class SetupFailed(DeviceFault):
     """A setup step that was refused or failed; effect none means that the SDK is as it was.
 
     Reasons: catalogue_invalid, catalogue_unreachable, package_unknown, plan_unknown, plan_changed, plan_expired,
-    too_many_plans, licence_changed, licence_missing, download_failed, download_size, checksum_mismatch,
-    archive_hostile, no_space, install_failed, nothing_to_roll_back, package_in_use, manifest_changed,
-    recovery_required, management_busy, catalogue_changed.
+    too_many_plans, too_many_licences, licence_changed, licence_missing, download_failed, download_size,
+    checksum_mismatch, archive_hostile, no_space, install_failed, nothing_to_roll_back, package_in_use,
+    manifest_changed, recovery_required, management_busy, catalogue_changed.
     """
 
 

@@ -87,7 +87,7 @@ def _continue(archive: Archive, target: Path, cancelled: Callable[[], bool], wit
         resumed = response.status == http.HTTPStatus.PARTIAL_CONTENT
         with target.open("ab" if resumed else "wb") as file:
             have = start if resumed else 0
-            while chunk := response.read(_CHUNK):
+            while chunk := response.read1(_CHUNK):
                 if cancelled():
                     raise SetupFailed("download_failed", "cancelled")
                 have += len(chunk)

@@ -9,6 +9,7 @@ from devices.sdk.faults import SetupFailed
 from devices.sdk.swap import Manifest
 
 _MAX_PACKAGES = 64
+_MAX_LICENCES, _LICENCE_BYTES = 16, 1 << 20
 PLAN_SECONDS = 1800.0
 MAX_PLANS = 8
 
@@ -81,7 +82,8 @@ def licences_of(catalogue: Catalogue, packages: tuple[Package, ...]) -> tuple[Li
     """The texts the packages come under, once each.
 
     Raises:
-        SetupFailed: reason catalogue_invalid when a text is missing.
+        SetupFailed: reason catalogue_invalid when a text is missing, too_many_licences when there are more than a
+            person can be shown: 16 texts, 1 MiB.
     """
     found = []
     for identifier in dict.fromkeys(package.licence for package in packages if package.licence):
@@ -89,6 +91,8 @@ def licences_of(catalogue: Catalogue, packages: tuple[Package, ...]) -> tuple[Li
         if licence is None:
             raise SetupFailed("catalogue_invalid", f"no text for licence {identifier}")
         found.append(licence)
+    if len(found) > _MAX_LICENCES or sum(len(one.text.encode()) for one in found) > _LICENCE_BYTES:
+        raise SetupFailed("too_many_licences", "prepare fewer packages at once", fields={"limit": _MAX_LICENCES})
     return tuple(found)
 
 

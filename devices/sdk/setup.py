@@ -12,7 +12,7 @@ from devices.sdk import licences, plans
 from devices.sdk.catalogue import Catalogue, HostKind, Package, merged, read_repository, read_sites
 from devices.sdk.faults import SetupFailed
 from devices.sdk.fetch import fetch_archive, fetch_document
-from devices.sdk.metadata import MetadataFile
+from devices.sdk.metadata import Damage, MetadataFile
 from devices.sdk.plans import MAX_PLANS, PLAN_SECONDS, Plan
 from devices.sdk.swap import Installed, Manifest, Swaps
 from devices.sdk.unpack import unpack
@@ -209,6 +209,23 @@ class Setup:
         """Finish or undo an interrupted change; answers with the manifest's revision."""
         async with self._exclusive(recovering=True), effect or nullcontext():
             return await asyncio.to_thread(self._recover)
+
+    async def damage(self) -> tuple[Damage, ...]:
+        """The manifest, when it needs `restore_metadata`."""
+        found = await asyncio.to_thread(self._manifest.damage)
+        return () if found is None else (found,)
+
+    async def restore_metadata(
+        self, digest: str, *, reset: bool, effect: AbstractAsyncContextManager[None] | None = None
+    ) -> str:
+        """Put the manifest's backup back, or with `reset` begin an empty one; answers with its revision.
+
+        Raises:
+            ManageRefused: metadata_unknown or metadata_changed.
+            SetupFailed: management_busy.
+        """
+        async with self._exclusive(recovering=True), effect or nullcontext():
+            return await asyncio.to_thread(self._manifest.restore, digest, reset=reset)
 
     async def clean_up(self, *, effect: AbstractAsyncContextManager[None] | None = None) -> None:
         """Remove downloads and staged folders that no plan needs."""

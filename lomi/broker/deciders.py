@@ -53,5 +53,5 @@ class PolicyDecider:
 
 def plan_hash(tool: str, plan: Plan) -> str:
     """SHA-256 over the whole plan."""
-    body = msgspec.json.encode([tool, plan.title, plan.lines, plan.binding], order="deterministic")
+    body = msgspec.json.encode([tool, plan.title, plan.lines, plan.binding, plan.phrase], order="deterministic")
     return hashlib.sha256(body).hexdigest()

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Sequence
 
+import msgspec
+
 from lomi.broker.layout_room import resource_of
 from lomi.broker.world import World
 from lomi.contract.codes import ErrorCode
@@ -96,6 +98,13 @@ class BrokerLedger:
     def take_over(self, resource: ResourceKey) -> None:
         """A person acts: the lease ends at once."""
         self._world.leases.take_over(resource, self._world.generations.current(resource))
+
+    def admit_device(self, session_id: SessionId, device_id: str) -> None:
+        """Bring a phone that a session made into its sight."""
+        session = self._world.sessions.get(session_id)
+        if session is not None and session.grant is not None:
+            seen = session.grant.devices | {device_id}
+            session.grant = msgspec.structs.replace(session.grant, devices=seen)
 
     async def open_panel(
         self, workspace_id: WorkspaceId, kind: PanelKind, title: str, resource_name: str | None

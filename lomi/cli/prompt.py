@@ -14,6 +14,10 @@ from lomi.core.grant import Grant
 PAIRING_S = 120.0
 
 
+def _question(phrase: str | None) -> str:
+    return "Allow this once? [y/N]" if phrase is None else f"To allow this once, type exactly: {printable(phrase)}"
+
+
 class Terminal(Protocol):
     """Where a person is asked."""
 
@@ -60,11 +64,12 @@ class PromptDecider:
         self._pairing_s = pairing_s
         self._one = asyncio.Lock()
 
-    async def _yes(self, seconds: float) -> bool | None:
-        """True for yes, False for anything else, None when nobody answered in time."""
+    async def _yes(self, seconds: float, phrase: str | None = None) -> bool | None:
+        """True for yes, or for the exact phrase that is asked; False for else, None when nobody answered in time."""
         try:
             async with asyncio.timeout(seconds):
-                return (await self._terminal.line()).lower() in ("y", "yes")
+                line = await self._terminal.line()
+                return line == phrase if phrase is not None else line.lower() in ("y", "yes")
         except TimeoutError:
             return None
 
@@ -105,10 +110,10 @@ class PromptDecider:
                 f"{printable(request.session_label)} asks: {printable(request.plan.title)}",
                 *(f"  {printable(line)}" for line in request.plan.lines),
                 f"  plan {request.plan_hash}",
-                f"Allow this once? [y/N] (no answer within {request.expires_s:.0f} s is no)",
+                f"{_question(request.plan.phrase)} (no answer within {request.expires_s:.0f} s is no)",
             ]
             self._terminal.show("\n".join(shown))
-            said = await self._yes(request.expires_s)
+            said = await self._yes(request.expires_s, request.plan.phrase)
             self._terminal.show("allowed" if said else "declined" if said is False else "expired")
             verdict: Verdict = "approved" if said else "declined" if said is False else "expired"
             return Decision(verdict=verdict, plan_hash=request.plan_hash, by="prompt")

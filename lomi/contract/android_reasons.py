@@ -114,6 +114,29 @@ _SETUP = (
     Reason("package_in_use", _C.TARGET_BUSY, "A phone uses this package; delete or change the phone first."),
     Reason("no_rollback", _C.TARGET_NOT_FOUND, "No earlier copy of this package is kept."),
     Reason("recovery_needed", _C.TARGET_BUSY, "An interrupted job must be recovered first, with action `recover`."),
+    Reason(
+        "catalog_invalid",
+        _C.APP_UNAVAILABLE,
+        "The repository's documents can't be believed; ask the owner to check it.",
+    ),
+    Reason("download_failed", _C.APP_UNAVAILABLE, "The download broke off; what came is kept. Apply the plan again."),
+    Reason(
+        "archive_refused", _C.ARTIFACT_INVALID, "The archive is damaged or would leave its folder; see `lomi logs`."
+    ),
+    Reason(
+        "setup_failed", _C.APP_UNAVAILABLE, "A package could not be put in place; read the inventory, then recover."
+    ),
+    Reason(
+        "avd_failed", _C.APP_UNAVAILABLE, "The phone's files could not be written; read the inventory, then clean up."
+    ),
+    Reason("image_unknown", _C.TARGET_NOT_FOUND, "Use an image that the inventory's text names, or install it first."),
+    Reason("profile_unknown", _C.TARGET_NOT_FOUND, "Use a profile of the inventory that fits the image's Android."),
+    Reason(
+        "metadata_damaged", _C.TARGET_BUSY, "A metadata file can't be read; restore it with action restore_metadata."
+    ),
+    Reason("metadata_unknown", _C.TARGET_NOT_FOUND, "Nothing is damaged there, or no whole backup of it is kept."),
+    Reason("metadata_changed", _C.REVISION_CONFLICT, "Read the inventory again and use its digest."),
+    Reason("reset_unsupported", _C.UNSUPPORTED_CAPABILITY, "The list of phones is never reset; restore its backup."),
     Reason("data_size_fixed", _C.UNSUPPORTED_CAPABILITY, "dataGib can't change; create another phone."),
 )
 

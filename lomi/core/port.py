@@ -175,12 +175,13 @@ class Outcome:
 class Plan:
     """What a person is asked to decide: immutable, hashed as a whole.
 
-    `binding` holds every fact the decision is bound to.
+    `binding` holds every fact the decision is bound to. With a `phrase`, a person must type it instead of yes.
     """
 
     title: str
     lines: tuple[str, ...]
     binding: tuple[tuple[str, str], ...]
+    phrase: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +327,10 @@ class Ledger(Protocol):
 
     def take_over(self, resource: ResourceKey) -> None:
         """A person acts on the resource: the lease ends at once, and none is given until they give back."""
+        ...
+
+    def admit_device(self, session_id: SessionId, device_id: str) -> None:
+        """Bring a phone that a session made into its sight, for as long as the session lasts."""
         ...
 
     async def open_panel(

@@ -1,6 +1,7 @@
 """A local mirror in Google's repository format, with good, wrong, truncated and preview-only archives."""
 
 import asyncio
+import contextlib
 import hashlib
 import io
 import re
@@ -53,11 +54,16 @@ def package(
 
 @dataclass
 class Mirror:
-    """Files by path, requests in order, and faults by path: `cut` closes after so many bytes, once."""
+    """Files by path, requests in order, and faults by path.
+
+    `cut` closes after so many bytes, once; `slow` sends a byte at a time until `hurry` is set.
+    """
 
     files: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     cut: dict[str, int] = field(default_factory=dict)
+    slow: set[str] = field(default_factory=set)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
 
     def publish(self, *packages: str) -> None:
@@ -94,8 +100,14 @@ async def a_mirror() -> AsyncIterator[Mirror]:
             status = "206 Partial Content" if ranged else "200 OK"
             part = body[start:]
             writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(part)}\r\nConnection: close\r\n\r\n".encode())
-            writer.write(part[: mirror.cut.pop(path)] if path in mirror.cut else part)
-        await writer.drain()
+            part = part[: mirror.cut.pop(path)] if path in mirror.cut else part
+            while path in mirror.slow and len(part) > 1 and not mirror.hurry.is_set() and not writer.is_closing():
+                writer.write(part[:1])
+                part = part[1:]
+                await asyncio.sleep(0.005)
+            writer.write(part)
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
