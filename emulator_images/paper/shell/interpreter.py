@@ -109,16 +109,22 @@ class Shell:
             await streams.stderr.write(f"/system/bin/sh: {error}\n".encode())
             self.code = 1
             return 1
-        async with asyncio.TaskGroup() as group:
-            self.background = group
-            try:
-                return await self.script(script, streams)
-            except ExitShell as leaving:
-                self.code = leaving.code
-                return leaving.code
-            finally:
-                for job in self.jobs:
-                    job.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                self.background = group
+                try:
+                    return await self.script(script, streams)
+                except ExitShell as leaving:
+                    self.code = leaving.code
+                    return leaving.code
+                finally:
+                    for job in self.jobs:
+                        job.cancel()
+        except BaseExceptionGroup as wrapped:
+            # Callers wait for the script's own exception, such as that of a stream its client has closed.
+            if len(wrapped.exceptions) == 1:
+                raise wrapped.exceptions[0] from wrapped
+            raise
 
     async def wait_for_jobs(self) -> None:
         """Wait until the commands in the background have ended."""
