@@ -2,8 +2,11 @@
 
 import asyncio
 import struct
+import subprocess
 import tempfile
 from pathlib import Path
+
+import pytest
 
 from emulator_images.direct_adb import DirectAdb
 from emulator_images.paper.wire import packets
@@ -113,6 +116,29 @@ def test_forward_and_reverse_carry_bytes(lab: Lab) -> None:
         running.adb("reverse", "--remove-all", check=True)
         assert running.adb("reverse", "--list").out.strip() == ""
         running.adb("forward", "--remove-all", check=True)
+
+
+def test_a_client_that_leaves_hurts_no_other(lab: Lab) -> None:
+    """Clients that go away in the middle of endless output end their own command only, pipelines included."""
+    with phone(lab) as running:
+        kept = subprocess.Popen(
+            [lab.binary, "-s", running.serial, "shell"],
+            env=lab.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert kept.stdin is not None
+            assert kept.stdout is not None
+            for endless in ("while true; do echo xxxxxxxx; done", "while true; do echo x; done | cat", "logcat"):
+                with pytest.raises(subprocess.TimeoutExpired):
+                    running.adb("shell", endless, timeout=0.7)
+            kept.stdin.write(b"echo still here\n")
+            kept.stdin.flush()
+            assert kept.stdout.readline() == b"still here\n"
+        finally:
+            kept.kill()
+            kept.communicate()
 
 
 def test_root_and_reboot(lab: Lab) -> None:

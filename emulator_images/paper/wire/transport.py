@@ -267,8 +267,8 @@ class Connection:
     async def _serve_stream(self, stream: Stream, service: str) -> None:
         try:
             await self._serve(stream, service)
-        except StreamClosedError:
-            pass
+        except* StreamClosedError:
+            pass  # raised below the task groups of a shell, so perhaps within a group of its own
         finally:
             self.release(stream)
 
