@@ -1,7 +1,9 @@
 """The prompt of a foreground `lomi up`: shows exactly what is asked, and means no unless a person types yes in time."""
 
 import asyncio
+import os
 import sys
+import termios
 from collections.abc import Callable
 from typing import Protocol
 
@@ -31,7 +33,10 @@ class Terminal(Protocol):
 
 
 class StandardTerminal:
-    """The terminal that `lomi up` runs in. Lines are read without a thread, so that nothing hangs at the end."""
+    """The terminal that `lomi up` runs in. Lines are read without a thread, so that nothing hangs at the end.
+
+    What was typed before a question is no answer to it: it is thrown away.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -42,17 +47,22 @@ class StandardTerminal:
 
     async def line(self) -> str:
         """One line from standard input; empty at its end."""
-        typed: asyncio.Future[str] = self._loop.create_future()
+        typed: asyncio.Future[bytes] = self._loop.create_future()
+        descriptor, held = sys.stdin.fileno(), bytearray()
+        if os.isatty(descriptor):
+            termios.tcflush(descriptor, termios.TCIFLUSH)
 
         def take() -> None:
-            if not typed.done():
-                typed.set_result(sys.stdin.readline())
+            content = os.read(descriptor, 4096)
+            held.extend(content)
+            if (not content or b"\n" in held) and not typed.done():
+                typed.set_result(bytes(held))
 
-        self._loop.add_reader(sys.stdin.fileno(), take)
+        self._loop.add_reader(descriptor, take)
         try:
-            return (await typed).strip()
+            return (await typed).partition(b"\n")[0].decode(errors="replace").strip()
         finally:
-            self._loop.remove_reader(sys.stdin.fileno())
+            self._loop.remove_reader(descriptor)
 
 
 class PromptDecider:
