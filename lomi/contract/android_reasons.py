@@ -28,6 +28,12 @@ _LAUNCH = (
         "boot_timeout", _C.DEADLINE_EXCEEDED, "The phone did not get past details.stage; stop it, then start again."
     ),
     Reason("boot_loop", _C.DEADLINE_EXCEEDED, "The phone restarts over and over; wipe it or use another image."),
+    Reason(
+        "not_recorded",
+        _C.STORAGE_UNAVAILABLE,
+        "The phone's life could not be stored, so it was ended; run `lomi doctor`.",
+    ),
+    Reason("host_error", _C.APP_UNAVAILABLE, "This host failed beside the emulator; see `lomi logs`."),
     Reason("adb_unauthorized", _C.APP_UNAVAILABLE, "The phone refuses our key; wipe it, then start again."),
     Reason("wrong_device", _C.STALE_GENERATION, "Another device answers in this phone's place; start it again."),
     Reason("system_dialog", _C.TARGET_BUSY, "A system dialog is in front; take a snapshot and answer it."),
@@ -94,6 +100,7 @@ _PACKAGES = (
     Reason("bad_apk", _C.ARTIFACT_INVALID, "The file is no APK that can be installed; build it again."),
     Reason("install_pending", _C.TARGET_BUSY, "An installation on this phone is waiting or running; wait for it."),
     Reason("no_process", _C.TARGET_NOT_FOUND, "That app does not run; launch it first."),
+    Reason("bad_priority", _C.RESOURCE_EXHAUSTED, "Use one of V, D, I, W, E, F."),
     Reason("bad_cursor", _C.CURSOR_EXPIRED, "Read again without a cursor."),
 )
 

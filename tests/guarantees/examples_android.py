@@ -148,3 +148,50 @@ async def _launch(stage: Stage, actor: Actor) -> Arguments:
 @example("lomi_android_install_apk", vary=same_but(sha256="0" * 64))
 async def _install(stage: Stage, actor: Actor) -> Arguments:
     return {**await _running(stage, actor), **await imported_apk(stage, actor), **await actor.agent.keyed()}
+
+
+async def _inventory(actor: Actor) -> dict[str, Any]:
+    action = {"type": "inventory"}
+    said = await actor.agent.ask("lomi_android_setup_plan", workspaceId=actor.agent.workspace, action=action)
+    found: dict[str, Any] = said.data["inventory"]
+    return found
+
+
+@example("lomi_android_setup_plan")
+async def _setup_plan(stage: Stage, actor: Actor) -> Arguments:
+    return {"workspaceId": actor.agent.workspace, "action": {"type": "inventory"}}
+
+
+@example("lomi_android_setup_apply", vary=same_but(planRevision="0" * 64))
+async def _setup_apply(stage: Stage, actor: Actor) -> Arguments:
+    ask, where = actor.agent.ask, {"workspaceId": actor.agent.workspace}
+    page = await ask("lomi_android_setup_plan", **where, action={"type": "catalog"})
+    revision = page.data["catalog"]["catalogRevision"]
+    action = {"type": "prepare", "catalogRevision": revision, "packages": []}
+    plan = (await ask("lomi_android_setup_plan", **where, action=action)).data["prepared"]
+    return await actor.agent.keyed(planId=plan["planId"], planRevision=plan["revision"])
+
+
+async def _phones_named(stage: Stage, actor: Actor, given: Arguments) -> int:
+    """Phones of the name that a call gave, by their files."""
+    label = f"avd.ini.displayname={given['action']['name']}\n"
+    folder = stage.world.home / "devices" / "sdk" / "avd"
+    return sum(label in path.read_text() for path in folder.glob("*.avd/config.ini"))
+
+
+def _renamed(given: Arguments) -> Arguments:
+    return {**given, "action": {**given["action"], "name": "other"}}
+
+
+@example("lomi_android_device_manage", effects=_phones_named, vary=_renamed)
+async def _create(stage: Stage, actor: Actor) -> Arguments:
+    hardware = {"ramMib": 1024, "cpuCount": 1, "dataGib": 2, "gpu": "auto", "quickBoot": False}
+    action = {
+        "type": "create",
+        "expectedDevicesRevision": (await _inventory(actor))["devicesRevision"],
+        "name": stage.fresh("made"),
+        "image": "paper-36",
+        "profile": "small_phone",
+        "hardware": hardware,
+    }
+    return await actor.agent.keyed(action=action)

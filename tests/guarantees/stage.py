@@ -10,7 +10,15 @@ from typing import Any
 from harness import ALL_SCOPES, Agent, ClientEntry, World, agent, owner, policy_text
 from harness.site import Site
 
-DECIDED = ("lomi_panel_control", "lomi_project_open", "lomi_android_install_apk", "lomi_browser_upload")
+DECIDED = (
+    "lomi_panel_control",
+    "lomi_project_open",
+    "lomi_android_install_apk",
+    "lomi_android_setup_apply",
+    "lomi_android_device_manage",
+    "lomi_browser_upload",
+)
+SET_UP = (*ALL_SCOPES, "android.setup", "android.manage")
 PHONE, OTHER_PHONE = "phone-1", "phone-2"
 
 
@@ -21,16 +29,21 @@ def table_policy(site: Site) -> str:
     return policy_text(
         ClientEntry(
             label="mine",
-            scopes=ALL_SCOPES,
+            scopes=SET_UP,
             workspaces=("w1",),
             devices=(PHONE,),
             token_sha256=hashes["mine"],
             **common,
         ),
-        ClientEntry(label="other", scopes=ALL_SCOPES, devices=(OTHER_PHONE,), token_sha256=hashes["other"], **common),
+        ClientEntry(label="other", scopes=SET_UP, devices=(OTHER_PHONE,), token_sha256=hashes["other"], **common),
         ClientEntry(label="bare", scopes=("workspace.read",)),
         phones=(PHONE, OTHER_PHONE),
     )
+
+
+def repository(site: Site) -> dict[str, str]:
+    """Where a broker of this table asks for Android packages."""
+    return {"LOMI_ANDROID_REPOSITORY": f"{site.origin}/android/"}
 
 
 def token_sha256(token: str) -> str:

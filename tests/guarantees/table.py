@@ -18,7 +18,7 @@ from guarantees.crashes import crash_after_dispatch, crash_before_start, groups
 from guarantees.examples import EXAMPLES
 from guarantees.hazards import HAZARDS, Hazard, allowed, not_applicable
 from guarantees.probes import Probe
-from guarantees.stage import Stage, staged, table_policy
+from guarantees.stage import Stage, repository, staged, table_policy
 from lomi.contract.definition import Definition
 from lomi.contract.tools import BY_NAME
 
@@ -113,7 +113,7 @@ async def _recover(stage: Stage) -> None:
 
 async def whole_table(*, only: Sequence[str] = (), hazards: Sequence[Hazard] = HAZARDS) -> Table:
     """Measure on a world of its own."""
-    with serving() as site, opened_world(table_policy(site)) as world:
+    with serving() as site, opened_world(table_policy(site), always=repository(site)) as world:
         async with staged(world, site) as stage:
             return await measured(stage, only=only, hazards=hazards)
 

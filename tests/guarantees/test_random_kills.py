@@ -9,7 +9,7 @@ from harness.site import serving
 
 from guarantees import table  # noqa: F401  it registers the examples
 from guarantees.random_kills import Record, random_kills
-from guarantees.stage import staged, table_policy
+from guarantees.stage import repository, staged, table_policy
 
 CORE = ("workspace", "panel", "terminal", "artifact")
 EVERY = (*CORE, "browser", "android", "files", "editor", "git")
@@ -17,7 +17,7 @@ EVERY = (*CORE, "browser", "android", "files", "editor", "git")
 
 async def lived(families: Sequence[str], lives: int, seed: int) -> Record:
     """Live and die on a world of its own."""
-    with serving() as site, opened_world(table_policy(site)) as world:
+    with serving() as site, opened_world(table_policy(site), always=repository(site)) as world:
         async with staged(world, site) as stage:
             return await random_kills(stage, families, lives, seed)
 

@@ -13,6 +13,13 @@ aria-label="Secret"><button>Send</button></form><button type="button" id="count"
 <script>function tell(what) { fetch('/told?what=' + what + '&tag=' + encodeURIComponent(location.hash)) }
 addEventListener('scroll', () => tell('scroll'), {once: true})</script></main>"""
 
+_REPOSITORY = (
+    '<s:sdk-repository xmlns:s="http://schemas.android.com/sdk/android/repo/repository2/03">'
+    '<channel id="channel-0">stable</channel></s:sdk-repository>'
+)
+_ANDROID = {"/android/repository2-3.xml": _REPOSITORY, "/android/addons_list-5.xml": "<list/>"}
+"""An Android repository in which nothing is offered."""
+
 
 class Site:
     """The running server. `seen` holds (path, fields of query or form) in order of arrival."""
@@ -53,9 +60,10 @@ def serving() -> Iterator[Site]:
             parts = urlsplit(self.path)
             fields = {name: values[0] for name, values in parse_qs(parts.query or body).items()}
             site.note(parts.path, fields)
-            content = _PAGE.encode()
+            document = _ANDROID.get(parts.path)
+            content = (document or _PAGE).encode()
             self.send_response(200)
-            self.send_header("content-type", "text/html; charset=utf-8")
+            self.send_header("content-type", "text/xml" if document else "text/html; charset=utf-8")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -39,8 +39,9 @@ class World:
         broker: the present broker process.
     """
 
-    def __init__(self, root: Path, policy: str) -> None:
+    def __init__(self, root: Path, policy: str, always: Mapping[str, str] | None = None) -> None:
         self.root = root
+        self._always = dict(always or {})
         self.home, self.runtime, self.project = root / "h", root / "r", root / "p"
         self.armed = root / "failpoint"
         self.policy_file = root / "policy.toml"
@@ -61,7 +62,7 @@ class World:
         """What processes of this world inherit."""
         kept = {name: os.environ[name] for name in _KEPT_NAMES if name in os.environ}
         places = {"LOMI_HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime), "TMPDIR": str(self.root)}
-        return {**kept, **places, **more}
+        return {**kept, **places, **self._always, **more}
 
     def start(self, *, failpoint: str | None = None, more: Mapping[str, str] | None = None) -> BrokerProcess:
         """Start a broker and wait until it is ready. Its failpoint can be armed later with `arm`.
@@ -160,10 +161,15 @@ class World:
 
 
 @contextlib.contextmanager
-def opened_world(policy: str, *, start: bool = True, check: bool = True) -> Iterator[World]:
-    """A world with a running broker; at the end it is stopped in good order and nothing of it may be left."""
+def opened_world(
+    policy: str, *, start: bool = True, check: bool = True, always: Mapping[str, str] | None = None
+) -> Iterator[World]:
+    """A world with a running broker; at the end it is stopped in good order and nothing of it may be left.
+
+    `always` is part of the environment of every process of this world.
+    """
     root = Path(tempfile.mkdtemp(prefix="lg-")).resolve()
-    world = World(root, policy)
+    world = World(root, policy, always)
     try:
         if start:
             world.start()
