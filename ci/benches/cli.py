@@ -13,6 +13,8 @@ from benches.stdio import BenchFailedError
 
 _WORDS = (("--help",), ("--version",), ("policy", "check", "--help"), ("status", "--json"))
 _MOST_MS = 100.0
+_EMPTY = "import click\n@click.group()\n@click.version_option('1')\ndef cli():\n    'An empty one.'\ncli()"
+_MOST_TIMES_EMPTY = 2.0
 
 
 def run(options: argparse.Namespace) -> Report:
@@ -22,6 +24,8 @@ def run(options: argparse.Namespace) -> Report:
     with opened_broker(scopes=("workspace.read",)) as broker:
         for words in _WORDS:
             commands = {"lomi": [lomi, *words], "import click": [sys.executable, "-c", "import click"]}
+            if words == ("--help",):
+                commands["empty"] = [sys.executable, "-c", _EMPTY, *words]
             taken: dict[str, list[float]] = {name: [] for name in commands}
             for _ in range(options.starts + 1):
                 for name, command in commands.items():
@@ -29,6 +33,9 @@ def run(options: argparse.Namespace) -> Report:
             ours, bare = taken["lomi"][1:], taken["import click"][1:]
             report.rows.append(row(f"lomi {' '.join(words)}", ours, target=_MOST_MS))
             report.rows.append(row("  beside a bare import", ours, ("python -c 'import click'", bare)))
+            if "empty" in taken:
+                yardstick = ("an empty click program", taken["empty"][1:])
+                report.rows.append(row("  beside an empty click program", ours, yardstick, target=_MOST_TIMES_EMPTY))
     return report
 
 
