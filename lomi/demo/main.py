@@ -65,8 +65,8 @@ def demo(into: Path, *, offline: bool) -> int:
     except OSError as error:
         sys.stderr.write(f"lomi: the report can't be written: {error}\n")
         return 1
-    app = find_app(os.environ, _say, offline=offline)
     try:
+        app = find_app(os.environ, _say, offline=offline)
         run = asyncio.run(_interruptible(RunSetting(folder=folder, app=app, environment=os.environ)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.stderr.write("lomi: interrupted; what the demo had started has been ended\n")

@@ -4,22 +4,33 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from demo import demo_runs
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 
 from browser.process import find_engine
 from lomi.demo.report import report
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
-async def page() -> AsyncIterator[Page]:
-    engine = find_engine(headed=False)
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=engine)
+        browser = await playwright.chromium.launch(executable_path=find_engine(headed=False))
         try:
-            yield await browser.new_page()
+            yield browser
         finally:
             await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(engine: Browser) -> AsyncIterator[Page]:
+    context = await engine.new_context()
+    try:
+        yield await context.new_page()
+    finally:
+        await context.close()
 
 
 async def opened(page: Page, folder: Path, text: str) -> list[str]:
