@@ -17,7 +17,13 @@ from playwright.async_api import Error as PlaywrightError
 
 from browser.egress import EgressProxy, HostSpellingError, Origin
 from browser.egress.chromium import ENGINE_ARGUMENTS, proxy_settings
-from browser.errors import AdmissionRefusedError, BrowserError, EngineUnavailableError
+from browser.errors import (
+    AdmissionRefusedError,
+    BrowserError,
+    EngineUnavailableError,
+    PageEndedError,
+    UnresponsiveError,
+)
 from browser.frames import origin_of
 from browser.page import Page
 from browser.process import EngineProcess, Watch, find_engine, identify, memory_available
@@ -221,9 +227,10 @@ class Engine:
             await self.warm()
             profile = await self._profile(self._running(), egress, viewport or self.settings.viewport, admits)
             return await profile.first(generation or self.name())
-        except PlaywrightError as error:
+        except (PlaywrightError, PageEndedError, UnresponsiveError) as error:
             self.release()
-            raise EngineUnavailableError("engine_start_failed", said=str(error).splitlines()[0][:300]) from error
+            said = str(error).splitlines()[0][:300]
+            raise EngineUnavailableError("engine_start_failed", said=said) from error
         except BaseException:
             self.release()
             raise

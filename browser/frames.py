@@ -11,7 +11,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page as PlaywrightPage
 
 from browser.errors import ContextGoneError, PageEndedError
-from browser.wire import Faults, ask, listen, send
+from browser.wire import ATTACH_S, Faults, ask, listen, send
 from browser.world import SOURCE, WORLD_NAME, World
 
 MOST_FRAMES = 16
@@ -188,10 +188,10 @@ class FrameTree:
         listen(session, "Page.frameDetached", _Detached, lambda event: self._detached(session, event), faults)
         source = {"source": SOURCE, "worldName": WORLD_NAME, "runImmediately": True}
         _, tree, _, _ = await asyncio.gather(
-            send(session, "Page.enable"),
-            ask(session, "Page.getFrameTree", {}, _Tree),
-            send(session, "Page.addScriptToEvaluateOnNewDocument", source),
-            send(session, "Runtime.enable"),
+            send(session, "Page.enable", deadline_s=ATTACH_S),
+            ask(session, "Page.getFrameTree", {}, _Tree, deadline_s=ATTACH_S),
+            send(session, "Page.addScriptToEvaluateOnNewDocument", source, deadline_s=ATTACH_S),
+            send(session, "Runtime.enable", deadline_s=ATTACH_S),
         )
         self._local_roots[session] = tree.frame_tree.frame.id
         if session is self.session:

@@ -12,7 +12,7 @@ from playwright.async_api import CDPSession
 
 from browser.errors import BrowserError, ContextGoneError
 from browser.page import Page
-from browser.wire import listen, send
+from browser.wire import ATTACH_S, listen, send
 
 
 class _Asked(msgspec.Struct):
@@ -62,7 +62,12 @@ class DocumentGuard:
 
     async def _enable(self, session: CDPSession) -> None:
         patterns = [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]
-        await send(session, "Fetch.enable", {"patterns": patterns, "handleAuthRequests": self._credential is not None})
+        await send(
+            session,
+            "Fetch.enable",
+            {"patterns": patterns, "handleAuthRequests": self._credential is not None},
+            deadline_s=ATTACH_S,
+        )
 
     def hold_later(self, session: CDPSession) -> None:
         """Hold a session that turned up on its own (a frame that moved into another process)."""

@@ -16,7 +16,7 @@ from browser.frames import FrameFacts, FrameTree, origin_of
 from browser.snapshot.lines import Line, Walked, nodes_of
 from browser.snapshot.refs import Refs
 from browser.values import Found, FrameSummary, Node, Snapshot, Viewport
-from browser.wire import Faults, RemoteObject, ask, send, translated
+from browser.wire import ATTACH_S, Faults, RemoteObject, ask, send, translated
 from browser.world import World
 
 if TYPE_CHECKING:
@@ -139,7 +139,10 @@ class Page:
         self.playwright.on("close", self._closed)
         self.playwright.on("crash", lambda _page: self.end("page_crashed"))
         await asyncio.gather(
-            *before, frames.attach(), send(self.session, "Network.enable"), send(self.session, "DOM.enable")
+            *before,
+            frames.attach(),
+            send(self.session, "Network.enable", deadline_s=ATTACH_S),
+            send(self.session, "DOM.enable", deadline_s=ATTACH_S),
         )
 
     def _closed(self, _page: PlaywrightPage) -> None:

@@ -62,13 +62,20 @@ class Profile:
         return self.guarded is None or self.guarded(url)
 
     async def first(self, generation: str) -> Page:
-        """The page the context was opened for; the caller holds its place."""
+        """The page the context was opened for; the caller holds its place. The context goes if there is no page."""
+        try:
+            return await self._first(generation)
+        except BaseException:
+            self._closing = True
+            self._engine.tasks.create_task(self._close())
+            raise
+
+    async def _first(self, generation: str) -> Page:
         blank, _ = await asyncio.gather(self.context.new_page(), self.context.add_init_script(_NO_PEERS))
         egress = self.egress
-        page = await self._bind(blank, generation, Credential(egress.username, egress.password) if egress else None)
+        credential = Credential(egress.username, egress.password) if egress is not None else None
+        page = await self._bind(blank, generation, credential, seal=egress is not None and bool(egress.grant.resources))
         self.context.on("page", self._popup)
-        if egress is not None and egress.grant.resources:
-            await self._engine.seal(page.session, self._window_refused)
         return page
 
     def _window_refused(self, opener: str | None) -> None:
@@ -76,7 +83,9 @@ class Profile:
             if opener in {None, page.frames.main_id}:
                 page.popup_arrived(None)
 
-    async def _bind(self, playwright: PlaywrightPage, generation: str, credential: Credential | None = None) -> Page:
+    async def _bind(
+        self, playwright: PlaywrightPage, generation: str, credential: Credential | None = None, *, seal: bool = False
+    ) -> Page:
         session = await self.context.new_cdp_session(playwright)
         engine = self._engine
         page = Page(
@@ -95,14 +104,17 @@ class Profile:
         page.human = HumanHand(page)
         page.screencast = Screencast(page)
         page.on_ended.append(lambda _reason: self._ended(page))
-        self.pages[generation] = page
-        engine.pages[generation] = page
         if self.guarded is not None:
             guard = DocumentGuard(page, self.guarded, credential)
             page.frames.on_session.append(guard.hold_later)
             await page.attach(guard.hold(session))
         else:
             await page.attach()
+        if seal:
+            await engine.seal(session, self._window_refused)
+        page.require_live()
+        self.pages[generation] = page
+        engine.pages[generation] = page
         for told in engine.on_page:
             told(page)
         return page

@@ -13,6 +13,7 @@ from browser.errors import BrowserError, ContextGoneError, PageEndedError, Proto
 T = TypeVar("T")
 
 DOM_DEADLINE_S = 3.0
+ATTACH_S = 10.0  # a fresh page on a busy machine
 
 # What Playwright says when a target, a session or a whole engine went away under a call.
 _GONE = (

@@ -8,6 +8,7 @@ from browser.values import Node
 
 KEPT_SNAPSHOTS = 8
 KEPT_OBSERVATIONS = 32
+MOST_REFS = 50_000
 
 
 class Refs:
@@ -33,8 +34,11 @@ class Refs:
         `following` is the number its world would hand out next.
         """
         for node in nodes:
-            self._document.setdefault(node.ref, document)
+            self._document.pop(node.ref, None)
+            self._document[node.ref] = document
         self._next[frame] = max(self.base(frame), following)
+        while len(self._document) > MOST_REFS:  # the oldest go first; their nodes were last shown very long ago
+            del self._document[next(iter(self._document))]
 
     def name(self, *, observation: bool = False) -> str:
         """A fresh snapshot id."""

@@ -83,7 +83,7 @@ async function still(element, deadline) {
 async function prepare(number, options) {
   watch();
   const element = nodeOf(number);
-  if (!element) return refusal(nodes.has(number) ? 'detached' : 'stale_ref');
+  if (!element) return refusal(number < nextRef ? 'detached' : 'stale_ref');
   const role = roleOf(element);
   let how = '';
   if (options.wants === 'file' ? !(element.tagName === 'INPUT' && element.type === 'file') : role === 'file_input' && options.wants !== 'hover') {
@@ -283,7 +283,7 @@ function scrollTarget(number, dx, dy) {
     return { x: -1, y: -1 };
   }
   const element = nodeOf(number);
-  if (!element) return refusal(nodes.has(number) ? 'detached' : 'stale_ref');
+  if (!element) return refusal(number < nextRef ? 'detached' : 'stale_ref');
   const box = element.getBoundingClientRect();
   return { x: box.left + box.width / 2, y: box.top + box.height / 2 };
 }
@@ -327,7 +327,7 @@ function scrolled(number) {
 
 function boxOf(number) {
   const element = nodeOf(number);
-  if (!element) return refusal(nodes.has(number) ? 'detached' : 'stale_ref');
+  if (!element) return refusal(number < nextRef ? 'detached' : 'stale_ref');
   if (!rendered(element)) return refusal('hidden');
   const box = element.getBoundingClientRect();
   return { x: box.left, y: box.top, width: box.width, height: box.height, scrollX, scrollY };

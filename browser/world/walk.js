@@ -16,8 +16,17 @@ function refOf(element) {
     nextRef += 1;
     refs.set(element, number);
     nodes.set(number, new WeakRef(element));
+    if (nodes.size >= pruneAt) prune();
   }
   return number;
+}
+
+let pruneAt = 20000;
+
+// Numbers of nodes that are gone for good are dropped, so that a page that renders for ever does not grow.
+function prune() {
+  for (const [number, held] of nodes) if (!held.deref()) nodes.delete(number);
+  pruneAt = Math.max(20000, nodes.size * 2);
 }
 
 function nodeOf(number) {
