@@ -46,6 +46,8 @@ class Nursery:
         for line in self._process.stdout:
             said = json.loads(line)
             if "started" in said:
+                with self._news:
+                    self._codes.pop(said["started"], None)
                 self._started.put(said["started"])
             elif "ended" in said:
                 with self._news:
@@ -67,8 +69,6 @@ class Nursery:
             self._process.stdin.flush()
             pid = self._started.get(timeout=60)
             assert pid, "the forking process has ended; see what it printed to stderr"
-        with self._news:
-            self._codes.pop(pid, None)
         return pid
 
     def code(self, pid: int, seconds: float) -> int | None:
