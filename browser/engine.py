@@ -279,9 +279,10 @@ def _within(egress: EgressProxy) -> Callable[[str], bool]:
 
     def admits(url: str) -> bool:
         try:
-            return Origin.parse(origin_of(url)) in egress.grant.origins
+            origin = Origin.parse(origin_of(url))
         except HostSpellingError:
             return False
+        return egress.grant.everywhere or origin in egress.grant.origins
 
     return admits
 

@@ -202,6 +202,13 @@ class Pending:
         listen(session, "Page.fileChooserOpened", _Opened, lambda event: self._chooser(session, event), page.faults)
         page.background(send(session, "Page.setInterceptFileChooserDialog", {"enabled": True}))
 
+    def abandon(self) -> None:
+        """Nobody is there to answer any more: every open dialog gets its default now, every chooser is let go."""
+        for name in list(self.dialogs):
+            self._open_dialogs.lapse(name)
+        for name in list(self.choosers):
+            self._open_choosers.lapse(name)
+
     def _chooser(self, session: CDPSession, event: _Opened) -> None:
         name = self._open_choosers.name()
         seconds = self._seconds[1]

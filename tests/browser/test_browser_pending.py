@@ -68,7 +68,12 @@ async def test_nobody_answers_a_dialog(site: Site, page: Page) -> None:
     await actions.click(page, node(snapshot, "button").ref, settle_s=0.05)
     await page.playwright.wait_for_function("() => out.textContent === 'false'")
     assert page.pending.dialogs == {}
+    page.pending._seconds = (60, 60, 60)
     await actions.click(page, node(await page.snapshot(), "button").ref, settle_s=0.05)
+    page.pending.abandon()
+    while page.pending.dialogs:
+        assert await page.activity.wait(5)
+    assert (await page.snapshot()).nodes
 
 
 async def test_beforeunload_is_a_dialog_too(site: Site, page: Page) -> None:
