@@ -34,7 +34,7 @@ class BrokerLedger:
 
     async def begin_generation(self, resource: ResourceKey) -> GenerationId:
         """A new life of the resource; any earlier one ends."""
-        await self._world.counters.stock(resource.kind)
+        await self._world.counters.stock(resource.kind, "lease")
         generation = generation_id(resource.kind, self._world.counters.take(resource.kind))
         earlier = self._world.generations.current(resource)
         if earlier is not None:

@@ -26,7 +26,7 @@ from lomi.contract.definition import Definition
 from lomi.contract.model import Observation
 from lomi.core.ids import OperationId
 from lomi.core.log_fields import bound, fields
-from lomi.core.port import Act, Outcome, Plan
+from lomi.core.port import Act, Call, Outcome, Plan
 from lomi.core.refusal import Refusal
 from lomi.store import NewReceipt
 
@@ -95,7 +95,7 @@ class Loop:
         handler = world.handlers[definition.name]
         assert isinstance(handler, Act), "a mutation has an acting handler"
         turn = None
-        if recorded is None and handler.plan is None:
+        if recorded is None and not _may_ask(handler, call):
             turn = world.queues.join(_queue_key(definition, operation))
             if turn.is_mine:
                 operation.state = OperationState.RUNNING
@@ -163,6 +163,10 @@ class Loop:
             generation=operation.generation,
             state=operation.state,
         )
+
+
+def _may_ask(handler: Act, call: Call[Any]) -> bool:
+    return handler.plan is not None and (handler.plans is None or handler.plans(call))
 
 
 def request_key(definition: Definition, given: Any) -> str:
@@ -277,8 +281,8 @@ class _Run:
         await self._world.tell_change()
 
     async def _decide(self) -> None:
-        if self._handler.plan is None:
-            return
+        if self._turn is not None:
+            return  # nobody is asked: it stands in its target's queue since its reservation
         operation = self._operation
         plan = await unless_cancelled(operation, _planned(self._handler, operation))
         if plan is not None:

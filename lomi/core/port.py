@@ -199,12 +199,15 @@ class Act:
 
     `check` runs in admission and again before dispatch, without an await, and raises `Refusal` for what lives in
     the adapter's memory (snapshot, ref, prompt). `plan` makes what a person must decide, None where nobody must.
+    `plans` says, without an await, of which calls a plan is made at all (None: of every one); the others are reserved
+    and started in one commit.
     """
 
     tool: str
     act: Callable[[Call[Any], Permit], Awaitable[Outcome]]
     check: Callable[[Call[Any]], None] | None = None
     plan: Callable[[Call[Any]], Awaitable[Plan | None]] | None = None
+    plans: Callable[[Call[Any]], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

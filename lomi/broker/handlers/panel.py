@@ -45,7 +45,13 @@ class PanelHandlers:
             Read(tool="lomi_panel_list", read=self.list),
             Act(tool="lomi_panel_focus", act=self.focus, check=self.check_focus),
             Act(tool="lomi_panel_move", act=self.move),
-            Act(tool="lomi_panel_control", act=self.control, check=self.check_control, plan=self.plan_control),
+            Act(
+                tool="lomi_panel_control",
+                act=self.control,
+                check=self.check_control,
+                plan=self.plan_control,
+                plans=self.plans_control,
+            ),
             Act(tool="lomi_panel_close", act=self.close, check=self.check_close),
         )
 
@@ -203,6 +209,10 @@ class PanelHandlers:
                 raise Refusal(ErrorCode.CONTROL_REVOKED, "taken_over")
             self._world.runtimes[resource.kind].check_claim(call)
 
+    def plans_control(self, call: Call[PanelControlInput]) -> bool:
+        """Only the claim of a terminal may be a person's to decide."""
+        return call.input.action == "claim" and call.resource is not None and call.resource.kind == "terminal"
+
     async def plan_control(self, call: Call[PanelControlInput]) -> Plan | None:
         """A terminal that this session does not hold is claimed by a person's decision; a phone by the grant alone."""
         given, resource = call.input, call.resource
@@ -226,6 +236,7 @@ class PanelHandlers:
         if resource is None or generation is None:
             raise Refusal(ErrorCode.STALE_GENERATION, "generation_ended", field="/panelId")
         claimed = given.action == "claim"
+        await self._world.counters.stock("lease")
         async with permit.effect():
             if claimed:
                 self._ledger.grant_lease(generation, call.session_id)
@@ -260,6 +271,7 @@ class PanelHandlers:
     async def close(self, call: Call[PanelCloseInput], permit: Permit) -> Outcome:
         """End what only this panel shows, then take the panel out."""
         given = call.input
+        await self._world.counters.stock("panel", "tab")
         async with permit.effect():
             await self._closing.end_runtimes((given.panel_id,), permit)
             if given.panel_id in self._world.layout.layout.panels:
