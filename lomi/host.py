@@ -161,8 +161,9 @@ def yolo_of(home: Path) -> YoloSwitch:
 
 
 @asynccontextmanager
-async def _logged(home: Path) -> AsyncIterator[None]:
-    with opened_log(home):
+async def _logged(setting: HostSetting) -> AsyncIterator[None]:
+    """`LOMI_DEBUG` shows whole lines on standard error, for whoever works on Lomi itself; the file stays redacted."""
+    with opened_log(setting.home, whole="LOMI_DEBUG" in setting.environment):
         _log.info("the broker begins", extra=fields(peer=os.getpid()))
         yield
         _log.info("the broker ends")
@@ -182,7 +183,7 @@ async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[
     opening = Store.open(
         setting.home, instance_id=instance_id, limits=setting.limits, clock=clock, failpoints=failpoints
     )
-    async with opening as store, _logged(setting.home):
+    async with opening as store, _logged(setting):
         yolo = await asyncio.to_thread(yolo_of, setting.home)
         protected = frozenset({identity_of(setting.home)})
         namespace = store.namespace_uuid

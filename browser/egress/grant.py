@@ -17,6 +17,9 @@ RefusalReason: TypeAlias = Literal[
     "own_port",  # one of Lomi's own ports on this machine
 ]
 
+_HOSTS = frozenset({"public", "loopback", "private", "shared"})
+"""Kinds of address that a host of its own can have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressGrant:
@@ -26,11 +29,14 @@ class EgressGrant:
         origins: Exact origins; documents and everything else.
         resources: Further hosts for sub-resources only, or "public": any host that leads to a public address.
         refused_ports: Lomi's own ports (workbench, broker, adb, emulators): refused on this machine even when granted.
+        everywhere: Every origin, on this machine and in private networks too; what is no host's own address and our
+            own ports stay refused.
     """
 
     origins: frozenset[Origin]
     resources: frozenset[HostPort] | Literal["public"] = frozenset()
     refused_ports: frozenset[int] = frozenset()
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +47,13 @@ class Admission:
         addresses: Non-public addresses granted by number, for the port in question.
         loopback: The name itself means this machine (`localhost`).
         resource: Granted for sub-resources only.
+        everywhere: Any address that a host can have.
     """
 
     addresses: frozenset[Address] = field(default_factory=frozenset)
     loopback: bool = False
     resource: bool = False
+    everywhere: bool = False
 
 
 class RefusedError(Exception):
@@ -79,7 +87,7 @@ class Admitter:
 
     def schemes(self, host: str, port: int) -> frozenset[Scheme]:
         """Return the schemes a tunnel to this place may speak: what its first bytes are held against."""
-        if (host, port) in self._named or self.grant.resources == "public":
+        if (host, port) in self._named or self.grant.resources == "public" or self.grant.everywhere:
             return frozenset[Scheme](("http", "https"))
         return self._origins.get((host, port), frozenset())
 
@@ -89,6 +97,8 @@ class Admitter:
         Raises:
             RefusedError: The grant holds no such origin and no such resource.
         """
+        if self.grant.everywhere:
+            return Admission(everywhere=True)
         granted = self._origins.get((host, port))
         if granted is not None and (scheme is None or scheme in granted):
             return Admission(self._addresses.get(port, frozenset()), is_localhost(host))
@@ -110,6 +120,8 @@ class Admitter:
         if ours and port in self.grant.refused_ports:
             raise RefusedError("own_port")
         kind = address_kind(address)
+        if admission.everywhere and kind in _HOSTS:
+            return
         if kind == "public" or address in admission.addresses or (kind == "loopback" and admission.loopback):
             return
         raise RefusedError("address_not_granted")

@@ -14,7 +14,7 @@ from browser.port.lazy import LazyEngine
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
 from lomi.contract.panel import RuntimeState
-from lomi.core.grant import Grant
+from lomi.core.grant import EVERY, Grant
 from lomi.core.ids import GenerationId, LeaseId
 from lomi.core.own_ports import OwnPorts
 from lomi.core.port import Call, Ledger, Panel, Permit, ResourceKey
@@ -36,7 +36,8 @@ def egress_grant(grant: Grant, own_ports: frozenset[int]) -> EgressGrant:
         "public" if "public" in grant.resources else frozenset(HostPort.parse(place) for place in grant.resources)
     )
     return EgressGrant(
-        origins=frozenset(Origin.parse(origin) for origin in grant.origins),
+        origins=frozenset(Origin.parse(origin) for origin in grant.origins if origin != EVERY),
+        everywhere=EVERY in grant.origins,
         resources=resources,  # type: ignore[arg-type]
         refused_ports=own_ports,
     )

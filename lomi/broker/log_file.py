@@ -6,6 +6,7 @@ path can get in. A library's line tells only who logged, and where. The file is 
 no disk.
 """
 
+import errno
 import json
 import logging
 import os
@@ -96,20 +97,25 @@ class _PrivateFile(RotatingFileHandler):
 
 
 @contextmanager
-def opened_log(home: Path, *, most_bytes: int = MOST_BYTES) -> Iterator[None]:
+def opened_log(home: Path, *, most_bytes: int = MOST_BYTES, whole: bool = False) -> Iterator[None]:
     """Write the process's log lines to the home's log file while inside: ours from `info`, libraries' warnings.
 
-    Warnings go to standard error as well, as they would without it. A log that can't be opened is said there, once,
-    and keeps nobody from working.
+    Warnings go to standard error as well, as redacted, or with `whole` as they are. A log that can't be opened is said
+    there, once, and keeps nobody from working.
     """
     root, aloud = logging.getLogger(), logging.StreamHandler(sys.stderr)
     aloud.setLevel(logging.WARNING)
+    if not whole:
+        aloud.setFormatter(JsonLine())
     root.addHandler(aloud)
     try:
         private_directory(home / DIRECTORY)
         file = _PrivateFile(home / DIRECTORY / NAME, maxBytes=most_bytes, backupCount=KEPT)
     except (OSError, DiskRefusedError) as failure:
-        aloud.emit(_notice("the log file can't be written: %s", failure))
+        reason = (
+            failure.reason.value if isinstance(failure, DiskRefusedError) else errno.errorcode.get(failure.errno or 0)
+        )
+        root.handle(_notice("the log file can't be written", reason))
         try:
             yield
         finally:
@@ -134,5 +140,7 @@ def opened_log(home: Path, *, most_bytes: int = MOST_BYTES) -> Iterator[None]:
             logging.getLogger(name).setLevel(level)
 
 
-def _notice(text: str, failure: Exception) -> logging.LogRecord:
-    return logging.LogRecord("lomi.broker", logging.WARNING, __file__, 0, text, (failure,), None)
+def _notice(text: str, reason: str | None) -> logging.LogRecord:
+    record = logging.LogRecord("lomi.broker", logging.WARNING, __file__, 0, text, (), None)
+    record.lomi_fields = {"reason": reason}
+    return record

@@ -68,7 +68,7 @@ def revoke(session: str | None, everyone: bool) -> None:
 @click.argument("panel")
 @click.option("--give-back", is_flag=True, help="Return control: leases may be claimed again.")
 def take(panel: str, give_back: bool) -> None:
-    """Take PANEL over: its lease ends at once and none is given until you give it back."""
+    """Take PANEL (or a phone by its name) over: its lease ends at once; none is given until you give it back."""
     from lomi.broker.owner.answers import Done
     from lomi.cli.owner_link import ask_broker
 

@@ -1,5 +1,6 @@
 """`lomi yolo on|off`: the one command that adds authority, so only a person at a terminal that is none of ours may."""
 
+import json
 import os
 import sys
 import uuid
@@ -13,8 +14,9 @@ WORD = "YOLO"
 
 
 @click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Say which it is as one JSON object.")
 @click.pass_context
-def yolo(context: click.Context) -> None:
+def yolo(context: click.Context, as_json: bool) -> None:
     """Let every client of yours pair and decide without asking (on), or stop that (off).
 
     Without a word it says which it is. Off by default; switching it either way ends every session.
@@ -24,9 +26,10 @@ def yolo(context: click.Context) -> None:
         from lomi.disk.home import state_home
 
         try:
-            click.echo("on" if read_preferences(state_home(os.environ)).yolo_mode else "off")
+            chosen = read_preferences(state_home(os.environ)).yolo_mode
         except PreferencesError as damage:
             fail(f"{damage}; YOLO is off", "repair the file, or move it away")
+        click.echo(json.dumps({"yolo": chosen}) if as_json else "on" if chosen else "off")
 
 
 @yolo.command()

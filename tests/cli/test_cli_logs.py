@@ -124,5 +124,16 @@ def test_a_log_that_cannot_be_opened_stops_nobody(tmp_path: Path, capfd: pytest.
     (tmp_path / DIRECTORY / NAME).symlink_to(target)
     with opened_log(tmp_path):
         logging.getLogger("lomi.test").info("unheard")
+        logging.getLogger("lomi.test").warning("heard of %s", TYPED)
     assert target.read_text() == "mine"
-    assert "the log file can't be written" in capfd.readouterr().err
+    said, heard = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert said["event"] == "the log file can't be written"
+    assert heard["event"] == "heard of …"
+
+
+def test_whole_lines_are_for_standard_error_only(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Asked for, standard error shows a warning with its arguments; the file stays redacted."""
+    with opened_log(tmp_path, whole=True):
+        logging.getLogger("lomi.test").warning("heard of %s", TYPED)
+    assert capfd.readouterr().err == f"heard of {TYPED}\n"
+    assert TYPED not in (tmp_path / DIRECTORY / NAME).read_text()

@@ -115,6 +115,15 @@ async def test_revoke_ends_the_session_that_ps_named(world: World) -> None:
     assert (ran.code, ran.err) == (1, "Error: no session 'c999'\nhint: `lomi ps` lists them\n")
 
 
+def test_take_reaches_a_phone_that_no_panel_shows(world: World) -> None:
+    """A phone is taken and given back by its name; a name that nothing has is refused with a hint."""
+    for arguments, holder in (((), "a person"), (("--give-back",), "-")):
+        assert lomi(world, "take", "phone-1", *arguments).code == 0
+        line = next(line for line in lomi(world, "ps").out.splitlines() if line.startswith("phone-1"))
+        assert line.endswith(holder)
+    assert lomi(world, "take", "phone-9").err.splitlines()[-1] == "hint: `lomi ps` lists them"
+
+
 async def test_take_ends_the_lease_and_give_back_lets_it_be_claimed(world: World) -> None:
     """`take` ends a lease at once and shows a person as holder; `--give-back` shows nobody."""
     async with agent(world) as qa:

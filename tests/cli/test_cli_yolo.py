@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from cli_runs import LOMI, assert_revoked, at_terminal, lomi
 from harness import ClientEntry, World, agent, opened_world, policy_text, until
+from harness.site import serving
 
 from lomi.broker.preferences import NAME
 from lomi.contract.scopes import SCOPES
@@ -65,6 +66,18 @@ async def test_yolo_outlives_its_broker_and_names_itself_in_receipts(world: Worl
         operation = opened.data["operationId"]
     rows = lomi(world, "receipts", "--json").json["receipts"]
     assert [row["decided_by"] for row in rows if row["operation_id"] == operation] == ["yolo"]
+
+
+async def test_yolo_opens_pages_of_any_origin(world: World) -> None:
+    """A session that paired by YOLO opens a page that no grant names; it shows in `ps` with its title."""
+    assert at_terminal(world, "yolo", "on", answers=ON).code == 0
+    with serving() as site:
+        async with agent(world, "stranger") as stranger:
+            opened = await stranger.do("lomi_browser_open", await stranger.revised(url=f"{site.origin}/"))
+            assert site.count("/") == 1
+            seen = lomi(world, "ps", "--json").json["resources"]
+            (page,) = [row for row in seen if row["kind"] == "browser"]
+            assert page["panels"] == [opened.result["panelId"]]
 
 
 def test_yolo_needs_a_person_at_a_terminal(world: World) -> None:

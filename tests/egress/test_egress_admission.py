@@ -273,3 +273,16 @@ async def test_odd_spellings_of_a_granted_place_are_refused_before_resolution(la
     raw.ask(target)
     assert (await raw.answer())[0] in (400, 403)
     assert server.connections == 0
+
+
+async def test_a_grant_of_everything_stops_at_our_own_ports_and_at_what_is_no_host(lab: Lab) -> None:
+    """Every origin, on this machine too; own ports, link-local and multicast addresses stay refused."""
+    server, own = await lab.server(), await lab.server()
+    grant = EgressGrant(origins=frozenset(), refused_ports=frozenset({own.port}), everywhere=True)
+    proxy = await lab.proxy()
+    proxy.replace(grant)
+    assert (await ask(lab, proxy, f"http://localhost:{server.port}/"))[0] == 200
+    assert await ask(lab, proxy, f"http://127.0.0.1:{own.port}/") == (403, "own_port")
+    for address in ("169.254.169.254", "224.0.0.1"):
+        assert await ask(lab, proxy, f"http://{address}/") == (403, "address_not_granted")
+    assert own.connections == 0

@@ -156,8 +156,15 @@ class OwnerBackend:
         return count
 
     def _resource(self, arguments: bytes) -> ResourceKey | None:
-        panel = self._broker.world.layout.panel(msgspec.json.decode(arguments, type=_Named).name)
-        return panel.resource if panel else None
+        """What a panel shows; a phone also by its own name or id, since no panel need show it."""
+        name = msgspec.json.decode(arguments, type=_Named).name
+        panel = self._broker.world.layout.panel(name)
+        if panel is not None:
+            return panel.resource
+        for device_id, device_name in self._setting.devices.items():
+            if name in (device_id, device_name):
+                return ResourceKey("android", device_id)
+        return None
 
     async def _take(self, arguments: bytes) -> Done:
         resource = self._resource(arguments)
