@@ -73,6 +73,8 @@ def take(panel: str, give_back: bool) -> None:
     from lomi.cli.owner_link import ask_broker
 
     done = ask_broker("owner.give_back" if give_back else "owner.take", {"name": panel}, Done)
+    if done.refused is not None:
+        fail(f"not given back: {done.refused}", "use a terminal of your own")
     if not done.count:
         fail(f"no panel {panel!r} with something to control", "`lomi ps` lists them")
     click.echo("given back" if give_back else "taken")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from lomi.cli.asking import forget_typed_ahead
 from lomi.cli.failing import fail
 from lomi.cli.shown import size, table
 
@@ -45,6 +46,7 @@ def uninstall(yes: bool, dry_run: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             fail("nothing was removed: there is no terminal to ask at", "--yes does not ask")
+        forget_typed_ahead()
         click.confirm("Remove it?", abort=True)
     _remove(home, going)
     click.echo("removed")

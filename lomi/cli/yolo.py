@@ -36,9 +36,11 @@ def yolo(context: click.Context, as_json: bool) -> None:
 def on() -> None:
     """Switch YOLO on, after a warning."""
     from lomi.broker.yolo import WARNING
+    from lomi.cli.asking import forget_typed_ahead
 
     _require_person()
     click.echo(WARNING)
+    forget_typed_ahead()
     if click.prompt(f"Type {WORD} to switch it on", default="", show_default=False) != WORD:
         fail("YOLO stays off")
     _switch(on=True)

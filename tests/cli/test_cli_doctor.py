@@ -1,5 +1,6 @@
 """`lomi doctor` on healthy and on broken homes: each finding is true, and names its cure."""
 
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -81,6 +82,19 @@ def test_broken_homes_are_named_with_a_cure_that_works(world: World) -> None:
     ran, found = _doctor(world)
     assert ran.code == 0
     assert (world.home / "agent-control.damaged" / "control.sqlite3").read_bytes() == bytes(content)
+
+
+def test_a_lock_of_a_dead_phone_is_a_leftover(world: World) -> None:
+    """An AVD lock that names a dead process is found, one of a living process is not."""
+    avd = world.home / "devices" / "avd" / "phone-1.avd"
+    avd.mkdir(parents=True, mode=0o700)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (avd / "hardware-qemu.ini.lock").write_text(str(gone.pid))
+    (avd / "multiinstance.lock").write_text(str(os.getpid()))
+    _, found = _doctor(world)
+    assert "hardware-qemu.ini.lock of phone-1.avd" in found["leftovers"]["said"]
+    assert found["leftovers"]["cure"] == f"rm -r {avd / 'hardware-qemu.ini.lock'}"
 
 
 def test_places_for_sockets_that_are_none(world: World) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cli_runs import lomi
-from harness import ClientEntry, World, agent, opened_world, policy_text
+from harness import Agent, ClientEntry, World, agent, opened_world, policy_text, until
 
 from lomi.broker.log_file import DIRECTORY, KEPT, NAME, opened_log
 from lomi.core.log_fields import WITHHELD, bound, fields
@@ -31,11 +31,23 @@ def _lines(home: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (home / DIRECTORY / NAME).read_text().splitlines()]
 
 
+async def _type_into_a_terminal(qa: Agent) -> None:
+    made = (await qa.do("lomi_terminal_create", await qa.revised(cwdRelative="", title=TYPED))).result
+    where = {"workspaceId": qa.workspace, **{name: made[name] for name in ("panelId", "terminalSessionId")}}
+
+    async def ready() -> bool:
+        return bool((await qa.ask("lomi_terminal_read", **where)).data["prompt"] == "ready")
+
+    await until(ready)
+    await qa.do("lomi_terminal_run", await qa.keyed(**where, leaseId=made["leaseId"], command=f"echo {TYPED}"))
+
+
 async def test_the_log_tells_what_happened_and_nothing_secret(world: World) -> None:
     """Session, pairing and each settled operation are told with ids; no secret that went through is in the file."""
     async with agent(world, LABEL, token=TOKEN) as qa:
         done = await qa.do("lomi_workspace_update", await qa.revised(name=TYPED))
         await qa.call("lomi_workspace_update", await qa.keyed(expectedRevision="1", name=TYPED))
+        await _type_into_a_terminal(qa)
         (session,) = lomi(world, "ps", "--json").json["sessions"]
     mine = lomi(world, "logs", "--session", session["id"], "--json").out.splitlines()
     events = [json.loads(line) for line in mine]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from cli_runs import Following, assert_revoked, lomi
-from harness import Agent, ClientEntry, World, agent, locked_storage, opened_world, policy_text, until
+from harness import Agent, ClientEntry, World, agent, locked_storage, opened_world, owner, policy_text, until
 
 HOSTILE = "\x1b[2Jshell\u202e\nSESSION"
 
@@ -17,6 +17,16 @@ def world() -> Iterator[World]:
     """A broker with one phone and one client."""
     with opened_world(policy_text(ClientEntry(label="qa", devices=("phone-1",)), phones=("phone-1",))) as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+async def nobody_left(world: World) -> None:
+    """Begin once the sessions of the test before have ended."""
+
+    async def nobody() -> bool:
+        return (await owner(world, "ps"))["sessions"] == []
+
+    await until(nobody)
 
 
 async def _terminal(qa: Agent, title: str = "shell") -> dict[str, Any]:
@@ -51,18 +61,13 @@ async def test_ps_shows_sessions_leases_and_terminals(world: World) -> None:
         assert (session["label"], session["pid"], session["granted_by"]) == ("qa", os.getpid(), "policy")
         (lease,) = seen["leases"]
         assert (lease["id"], lease["session"]) == (terminal["leaseId"], session["id"])
-        (row,) = [row for row in seen["resources"] if row["kind"] == "terminal"]
-        assert (row["holder"], row["panels"]) == (session["id"], [terminal["panelId"]])
+        (row,) = [row for row in seen["resources"] if row["panels"] == [terminal["panelId"]]]
+        assert (row["kind"], row["holder"]) == ("terminal", session["id"])
         assert row["generation"] == lease["generation"]
         text = lomi(world, "ps").out
         for head in ("SESSION", "LEASE", "DEVICE", "TERMINAL"):
             assert head in text
         assert "\x1b" not in text, "colours where there is no terminal"
-    await until(lambda: _nobody(world))
-
-
-async def _nobody(world: World) -> bool:
-    return lomi(world, "ps", "--json").json["sessions"] == []
 
 
 async def test_ps_keeps_a_hostile_title_on_its_line(world: World) -> None:

@@ -132,7 +132,11 @@ async def test_an_agent_in_our_terminal_cannot_switch_it(world: World) -> None:
         places = " ".join(f"{n}={v}" for n, v in world.environment().items() if n in ("LOMI_HOME", "XDG_RUNTIME_DIR"))
         (world.project / "asks.py").write_text(_ASKED)
         env = f"env {places}"
-        command = f"{env} {LOMI} yolo on; {env} {sys.executable} asks.py > said.txt; echo ended > ended.txt"
+        assert lomi(world, "take", "p1").code == 1, "the scratch panel has nothing to take"
+        command = (
+            f"{env} {LOMI} yolo on; {env} {sys.executable} asks.py > said.txt; "
+            f"{env} {LOMI} take {made['panelId']} --give-back 2> given.txt; echo ended > ended.txt"
+        )
         await qa.do("lomi_terminal_run", await qa.keyed(**where, leaseId=made["leaseId"], command=command))
 
         async def ended() -> bool:
@@ -140,6 +144,9 @@ async def test_an_agent_in_our_terminal_cannot_switch_it(world: World) -> None:
 
         await until(ended)
         assert (world.project / "said.txt").read_text() == "it was asked for from inside a terminal of this broker\n"
+        assert (
+            (world.project / "given.txt").read_text().startswith("Error: not given back: it was asked for from inside")
+        )
         shown = (await qa.ask("lomi_terminal_read", **where)).raw.decode()
         assert "this terminal belongs to a broker" in shown
     assert not (world.home / NAME).exists()

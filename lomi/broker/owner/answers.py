@@ -125,6 +125,7 @@ class YoloAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """How many things a command touched."""
+    """How many things a command touched, or why it was refused."""
 
     count: int
+    refused: str | None = None

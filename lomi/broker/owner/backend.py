@@ -1,8 +1,8 @@
 """What the owner's own commands ask of a running broker.
 
 They come over the same private socket as any client, with the role `owner` in their hello. They are no tools: no grant
-reaches them and no agent lists them. All of them look or reduce authority, but for YOLO: that one is taken only from a
-process at a terminal that is none of ours.
+reaches them and no agent lists them. All of them look or reduce authority, but for two. Giving back what a person took
+is refused from inside a terminal of ours; YOLO is taken only from a process at a terminal that is none of ours.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from lomi.store import ReconcileReport
 
 _log = logging.getLogger("lomi.broker.owner")
 _PROC = Path("/proc")
+_INSIDE = "it was asked for from inside a terminal of this broker"
 Answer = Done | Holdings | OwnerStatus | ReceiptPage | ReconcileReport | YoloAnswer
 
 
@@ -175,6 +176,8 @@ class OwnerBackend:
 
     async def _give_back(self, arguments: bytes) -> Done:
         resource = self._resource(arguments)
+        if await asyncio.to_thread(is_inside, self._peer_pid, _PROC):
+            return Done(0, refused=_INSIDE)
         if resource is not None:
             self._broker.give_back(resource)
             _log.info("the owner gave a resource back", extra=fields(resource=resource.name))
@@ -208,7 +211,7 @@ class OwnerBackend:
 
     def _yolo_refusal(self, *, on: bool) -> str | None:
         if is_inside(self._peer_pid, _PROC):
-            return "it was asked for from inside a terminal of this broker"
+            return _INSIDE
         if not has_terminal(self._peer_pid, _PROC):
             return "only a person at a terminal may switch it"
         if on and not self._setting.qualified:
