@@ -22,7 +22,8 @@ from devices.state import Crash
 
 _T = TypeVar("_T")
 _SETTLE_MIN_S = 0.12
-_QUIET_S = 0.016
+_FRAME_S = 0.016
+"""Two looks that begin this far apart have a frame between them."""
 _SLOW_LOOK_S = 0.1
 """A dump that took this long has itself waited for the screen to be idle."""
 
@@ -125,7 +126,7 @@ class Eyes:
                 break
             if now - start >= within:
                 break
-            await world.sleep(_QUIET_S)
+            await world.sleep(max(0.0, began + _FRAME_S - now))
         dark = (last.tree is None or not changed) and await observing.display_is_off(lanes.look, within=5.0)
         snapshot = None if last.tree is None else self._keep(running, last, last_began, settled=settled)
         self._crashes = known | frozenset(last.crashes)

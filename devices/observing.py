@@ -72,6 +72,7 @@ class Looker:
 
     def __init__(self) -> None:
         self._dump = _TTY
+        self._read_last: tuple[bytes, Tree] | None = None
 
     async def look(self, lane: ShellLane, *, within: float) -> Seen:
         """One look.
@@ -84,7 +85,7 @@ class Looker:
         dump, *rest = answer.out.split(f"{_SPLIT}\n".encode())
         texts = [part.decode("utf-8", "replace") for part in rest] + [""] * 2
         told = Answer(dump, answer.err, answer.code)
-        tree, fault = await asyncio.to_thread(_read, told) if len(dump) > _IN_LOOP else _read(told)
+        tree, fault = await self._read(told)
         if fault is not None and b"<hierarchy" not in dump and self._dump == _TTY:
             by_file = await lane.run(_BY_FILE, within=within, limit=_DUMP_LIMIT)
             tree, retried = _read(by_file)
@@ -93,6 +94,15 @@ class Looker:
             else:
                 fault = retried
         return Seen(tree, fault, focus.parse(texts[0]), state.crashes_in(texts[1]))
+
+    async def _read(self, told: Answer) -> tuple[Tree | None, TreeUnavailable | None]:
+        """Read a dump; one that is the last one again, byte for byte, is the same tree."""
+        if self._read_last is not None and self._read_last[0] == told.out:
+            return self._read_last[1], None
+        tree, fault = await asyncio.to_thread(_read, told) if len(told.out) > _IN_LOOP else _read(told)
+        if tree is not None:
+            self._read_last = told.out, tree
+        return tree, fault
 
 
 def _read(answer: Answer) -> tuple[Tree | None, TreeUnavailable | None]:

@@ -4,12 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from xml.sax import SAXParseException
-from xml.sax.handler import ContentHandler
-from xml.sax.xmlreader import AttributesImpl
-
-from defusedxml.common import DefusedXmlException  # type: ignore[import-untyped]
-from defusedxml.sax import parseString  # type: ignore[import-untyped]
+from xml.parsers.expat import ExpatError, ParserCreate
 
 from devices.faults import TreeUnavailable
 
@@ -160,12 +155,14 @@ def read_dump(output: bytes) -> Tree:
     around = (output[: found.start()] + b"\n" + output[found.end() :]).decode("utf-8", "replace")
     noise = (line.strip()[:200] for line in around.splitlines())
     reader = _Reader()
+    parser = ParserCreate()
+    # Entities need a document type, and none is let in.
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.StartElementHandler, parser.EndElementHandler = reader.begin, reader.end
     try:
-        parseString(found[0], reader, forbid_dtd=True)
-    except DefusedXmlException as hostile:
-        raise _hostile(type(hostile).__name__) from hostile
-    except SAXParseException as broken:
-        raise TreeUnavailable("tree_unavailable", f"broken XML: {broken.getMessage()}") from broken
+        parser.Parse(found[0], True)  # noqa: FBT003  # positional only
+    except ExpatError as broken:
+        raise TreeUnavailable("tree_unavailable", f"broken XML: {broken}") from broken
     if not reader.nodes:
         raise TreeUnavailable("tree_unavailable", "the hierarchy has no nodes")
     warnings = tuple(line for line in noise if line and not line.startswith("UI hierchary dumped to"))
@@ -176,15 +173,18 @@ def _hostile(detail: str) -> TreeUnavailable:
     return TreeUnavailable("tree_hostile", f"the hierarchy is refused: {detail}")
 
 
-class _Reader(ContentHandler):
+def _refuse_doctype(*_declared: object) -> None:
+    raise _hostile("a document type")
+
+
+class _Reader:
     def __init__(self) -> None:
-        super().__init__()
         self.nodes: list[Node] = []
         self.rotation = 0
         self._open: list[int] = []
         self._depth = 0
 
-    def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802 - the parser's name
+    def begin(self, name: str, attrs: dict[str, str]) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise _hostile(f"deeper than {MAX_DEPTH}")
@@ -199,13 +199,13 @@ class _Reader(ContentHandler):
             self.nodes.append(self._node(attrs))
         self._open.append(len(self.nodes) - 1 if name == "node" else -1)
 
-    def endElement(self, name: str) -> None:  # noqa: N802, ARG002 - the parser's name
+    def end(self, _name: str) -> None:
         self._depth -= 1
         self._open.pop()
 
-    def _node(self, attrs: AttributesImpl) -> Node:
+    def _node(self, attrs: dict[str, str]) -> Node:
         def flag(key: str) -> bool:
-            return bool(attrs.get(key, "false") == "true")
+            return attrs.get(key) == "true"
 
         parent = next((index for index in reversed(self._open) if index >= 0), -1)
         return Node(

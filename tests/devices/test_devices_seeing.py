@@ -79,7 +79,7 @@ async def test_a_failed_dump_is_retried_once_and_never_an_empty_screen(tmp_path:
     async with a_phone(tmp_path) as phone:
         await add_fault(phone, "failed_dump times=2")
         assert (await phone.eyes.snapshot()).tree.nodes
-        await add_fault(phone, "failed_dump times=12")
+        await add_fault(phone, "failed_dump times=500")
         before = phone.eyes.newest
         fault = await fault_of(phone.eyes.snapshot())
         assert isinstance(fault, TreeUnavailable)
