@@ -23,7 +23,7 @@ _CAUSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "port_taken",
-            r"address already in use",
+            r"address already in use|too many emulator instances",
         ),
         ("no_avd", r"unknown AVD name|cannot find AVD|missing AVD|no such AVD|could not find.*\.ini"),
     )

@@ -1,5 +1,6 @@
 """Even console ports with the adb port above them, checked by binding and held by the one who got them."""
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ class PortPairs:
     def __init__(self, first: int = _FIRST, last: int = _LAST) -> None:
         self._candidates = range(first + first % 2, last + 1, 2)
         self._held: set[int] = set()
-        self._next = 0
+        # Brokers of one host look for a pair from different places, so that they seldom meet at one.
+        self._next = os.getpid() % len(self._candidates)
 
     @contextmanager
     def hold(self, *, grpc: bool) -> Iterator[Ports]:
