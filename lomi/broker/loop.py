@@ -16,7 +16,7 @@ from lomi.broker.admission import Admitted, Sight, check_memory, new_input_ledge
 from lomi.broker.border import captured
 from lomi.broker.deciders import Decision, DecisionRequest, plan_hash
 from lomi.broker.operations import Operation, PermitHeld
-from lomi.broker.outcome import Settlement, cancelled, refused, settlement_of
+from lomi.broker.outcome import Settlement, cancelled, settlement_of
 from lomi.broker.queues import Turn
 from lomi.broker.sessions import Session
 from lomi.broker.storing import AlreadyStored, queued, storing
@@ -48,7 +48,7 @@ async def unless_cancelled(operation: Operation, work: Coroutine[Any, Any, T]) -
 
     Raises:
         WithdrawnError: when it was cancelled.
-        Refusal: what `work` refused with.
+        Exception: what `work` ended with.
     """
     async with asyncio.TaskGroup() as group:
         working = group.create_task(captured(work))
@@ -59,7 +59,7 @@ async def unless_cancelled(operation: Operation, work: Coroutine[Any, Any, T]) -
     if working.cancelled() or operation.cancel_asked.is_set():
         raise WithdrawnError
     ended = working.result()
-    if isinstance(ended, BaseException):
+    if isinstance(ended, Exception):
         raise ended
     return ended
 
@@ -226,6 +226,8 @@ class _Run:
         self._turn = turn
         self._recorded = recorded
         self._observe: Outcome | None = None
+        self._marked: asyncio.Future[None] | None = None
+        self._permit: PermitHeld | None = None
 
     async def through(self) -> None:
         """Run all steps. Whatever happens, waiters are told and the turn is given up."""
@@ -260,6 +262,14 @@ class _Run:
             await self._world.tell_change()
 
     async def _settlement(self) -> Settlement:
+        """How it ends. A check or a plan that fails in a way it does not document ends nothing but its operation."""
+        ended = await captured(self._steps())
+        if isinstance(ended, Settlement):
+            return ended
+        begun = self._permit is not None and self._permit.effect_begun
+        return settlement_of(ended, effect_begun=begun, cancel_asked=False)
+
+    async def _steps(self) -> Settlement:
         try:
             if self._recorded is not None:
                 raise self._recorded
@@ -270,8 +280,6 @@ class _Run:
             return cancelled()
         except _DeclinedError as said:
             return cancelled(ErrorCode.SCOPE_DENIED, said.reason)
-        except Refusal as said:
-            return refused(said)
 
     async def _move(self, state: OperationState) -> None:
         operation = self._operation
@@ -348,7 +356,7 @@ class _Run:
         assert turn is not None
         self._recheck()
         seconds = operation.definition.deadline_s
-        permit = PermitHeld(
+        self._permit = permit = PermitHeld(
             operation,
             deadline=world.clock.monotonic() + seconds,
             revoked=lambda: not world.sessions.has_authority(self._session),
@@ -380,20 +388,29 @@ class _Run:
         operation.state = OperationState.CANCELLING
         if not permit.effect_begun:
             work.cancel()
-        if operation.stored is not None:
-            with suppress(Refusal):
-                await storing(self._world.store.move(operation.id, OperationState.CANCELLING))
+        with suppress(Refusal):
+            await self._mark_cancelling()
         await self._world.tell_change()
+
+    async def _mark_cancelling(self) -> None:
+        """Store the move to cancelling once; one that could not be stored is asked for anew."""
+        operation = self._operation
+        if operation.stored is None:
+            return
+        if self._marked is None or (self._marked.done() and self._marked.exception() is not None):
+            self._marked = self._world.store.move(operation.id, OperationState.CANCELLING)
+        await storing(self._marked)
 
     async def _settle(self, settlement: Settlement) -> None:
         operation = self._operation
         self._world.failpoints.reach("before_settle")
         body = msgspec.json.encode(settlement.result) if settlement.result is not None else None
         state, effect = settlement.state, settlement.effect
-        if state is OperationState.CANCELLED and operation.state is OperationState.RUNNING:
-            await self._move(OperationState.CANCELLING)
+        started = operation.state in (OperationState.RUNNING, OperationState.CANCELLING)
         while operation.stored is not None:
             try:
+                if state is OperationState.CANCELLED and started:
+                    await self._mark_cancelling()
                 await storing(self._world.store.settle(operation.id, state, effect, body))
                 break
             except Refusal:
