@@ -4,6 +4,7 @@ from typing import Literal, Protocol
 
 from lomi.contract.codes import ErrorCode
 from lomi.core.refusal import Refusal
+from lomi.store import StoreUnavailable
 
 CounterName = Literal[
     "session", "project", "workspace", "panel", "tab", "lease", "terminal", "browser", "android", "snapshot"
@@ -16,7 +17,11 @@ class Bumps(Protocol):
     """The store's durable counters."""
 
     async def bump(self, counter: str, by: int = 1) -> int:
-        """Raise a counter by `by`; returns its new value once that is durable."""
+        """Raise a counter by `by`; returns its new value once that is durable.
+
+        Raises:
+            StoreUnavailable: it could not be made durable.
+        """
         ...
 
 
@@ -29,10 +34,17 @@ class Counters:
         self._last: dict[str, int] = {}
 
     async def stock(self, *names: CounterName) -> None:
-        """Make sure that at least half a block of each counter is at hand."""
+        """Make sure that at least half a block of each counter is at hand.
+
+        Raises:
+            Refusal: STORAGE_UNAVAILABLE when a block could not be made durable.
+        """
         for name in names:
             if self._last.get(name, -1) - self._next.get(name, 0) < BLOCK // 2:
-                top = await self._bumps.bump(name, BLOCK)
+                try:
+                    top = await self._bumps.bump(name, BLOCK)
+                except StoreUnavailable as failed:
+                    raise Refusal(ErrorCode.STORAGE_UNAVAILABLE, failed.reason) from failed
                 if self._next.get(name, 0) > self._last.get(name, -1):
                     self._next[name] = top - BLOCK + 1
                 self._last[name] = top

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lomi.broker.layout_room import resource_of
+from lomi.broker.storing import storing
 from lomi.broker.world import World
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
@@ -63,11 +64,16 @@ class BrokerLedger:
         """Store a runtime's identity before it is used."""
         resource = self._world.generations.resource(generation)
         assert resource is not None, "only a current generation has a runtime"
-        await self._world.store.remember(resource.kind, resource.name, generation, identity)
+        await storing(self._world.store.remember(resource.kind, resource.name, generation, identity))
 
     async def forget(self, generation: GenerationId) -> None:
-        """The runtime is observed gone."""
-        await self._world.store.forget(generation)
+        """The runtime is observed gone. What can't be forgotten now, the next broker finds dead and forgets."""
+        try:
+            await storing(self._world.store.forget(generation))
+        except Refusal as failed:
+            _log.warning(
+                "a runtime that is gone stays remembered", extra=fields(generation=generation, reason=failed.reason)
+            )
 
     async def remembered(self, kind: ResourceKind) -> Sequence[Remembered]:
         """Identities left by earlier brokers of this home."""

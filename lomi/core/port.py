@@ -254,6 +254,14 @@ class Artifacts(Protocol):
         """
         ...
 
+    async def put_bytes(self, call: Call[Any], content: bytes, source: ArtifactSource) -> StoredArtifact:
+        """Store bytes of no special kind, such as the last words of a process, for the calling session.
+
+        Raises:
+            Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        ...
+
     async def import_file(
         self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str
     ) -> StoredArtifact:
@@ -285,7 +293,11 @@ class Ledger(Protocol):
         ...
 
     async def begin_generation(self, resource: ResourceKey) -> GenerationId:
-        """A new life of the resource: its counter is durable before this returns, and it is the current one at once."""
+        """A new life of the resource: its counter is durable before this returns, and it is the current one at once.
+
+        Raises:
+            Refusal: STORAGE_UNAVAILABLE; nothing has begun.
+        """
         ...
 
     def end_generation(self, generation: GenerationId) -> None:
@@ -301,7 +313,11 @@ class Ledger(Protocol):
         ...
 
     async def remember(self, generation: GenerationId, identity: bytes) -> None:
-        """Store a runtime's identity (pid, start time, ports) before the runtime is used; at most 4 KiB."""
+        """Store a runtime's identity (pid, start time, ports) before the runtime is used; at most 4 KiB.
+
+        Raises:
+            Refusal: STORAGE_UNAVAILABLE; the runtime must not be used then.
+        """
         ...
 
     async def forget(self, generation: GenerationId) -> None:
