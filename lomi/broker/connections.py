@@ -56,7 +56,8 @@ class Connections:
             if hello.options.get("role") == "owner":
                 await captured(self._speak(connection, owner(connection.peer_pid), hello))
             else:
-                await self._serve(connection, hello)
+                # What fails here (a full disk, a prompt that is gone) ends this connection, never the broker.
+                await captured(self._serve(connection, hello))
 
         return on_connection
 
@@ -91,14 +92,15 @@ class Connections:
         world.sessions.add(session)
         with bound(session=session.id):
             _log.info("session began", extra=fields(peer=session.peer_pid))
-            await self._pairing.try_at_once(session, connection, hello)
-            async with asyncio.TaskGroup() as group:
-                waiting = group.create_task(self._pairing.wait_for_person(session))
-                try:
+            try:
+                await self._pairing.try_at_once(session, connection, hello)
+                async with asyncio.TaskGroup() as group:
+                    waiting = group.create_task(self._pairing.wait_for_person(session))
                     await captured(self._speak(connection, backend, hello))
-                finally:
                     self._loop.end_session(session)
-                    world.sessions.remove(session)
                     waiting.cancel()
-                    _log.info("session ended")
-                    await world.tell_change()
+            finally:
+                self._loop.end_session(session)
+                world.sessions.remove(session)
+                _log.info("session ended")
+                await world.tell_change()

@@ -44,6 +44,7 @@ class Pairing:
         self._asker = asker
         self._device_ids = device_ids
         self._yolo = yolo
+        self._pending = 0
 
     async def try_at_once(self, session: Session, connection: Connection, hello: Hello) -> None:
         """Pair by policy when an entry matches: its label, and its token or `any_same_user` from outside.
@@ -89,10 +90,16 @@ class Pairing:
         )
 
     async def wait_for_person(self, session: Session) -> None:
-        """Ask a person about a session that nothing has answered yet."""
+        """Ask a person about a session that nothing has answered yet; one over the bound is declined at once."""
         if session.grant is not None or self._asker is None:
             return
-        grant = await self._asker.ask(session, frozenset())
+        grant = None
+        if self._pending < self._world.limits.pending_pairings:
+            self._pending += 1
+            try:
+                grant = await self._asker.ask(session, frozenset())
+            finally:
+                self._pending -= 1
         if grant is None:
             session.refused = "declined"
             _log.info("pairing declined", extra=fields(session=session.id))
