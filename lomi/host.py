@@ -73,6 +73,7 @@ class HostSetting:
 
     home: Path
     project: Path
+    policy_file: Path | None
     limits: Limits
     policy: Policy | None
     decider: Decider
@@ -185,7 +186,9 @@ async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[
     )
     async with opening as store, _logged(setting):
         yolo = await asyncio.to_thread(yolo_of, setting.home)
-        protected = frozenset({identity_of(setting.home)})
+        # The home, and the policy file: its hash of a token is as good as the token.
+        guarded = (setting.home, *((setting.policy_file,) if setting.policy_file else ()))
+        protected = frozenset({identity_of(place) for place in guarded})
         namespace = store.namespace_uuid
         devices = {device_uuid(namespace, device.name): device for device in setting.devices}
         broker_setting = BrokerSetting(

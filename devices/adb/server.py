@@ -105,7 +105,7 @@ async def serve(
 
     Raises:
         ChannelLost: the server does not come up, with the tail of its output as evidence.
-        ValueError: the socket path would be longer than the system allows.
+        ChannelLost: the socket path would be longer than the system allows (socket_path_too_long).
     """
     adb = (binary or bundled_adb()).resolve()
     server = await asyncio.to_thread(_prepared, adb, state)
@@ -204,7 +204,9 @@ def _prepared(adb: Path, state: Path) -> AdbServer:
     for directory in (server.user_home, server.runtime_directory):
         private_directory(directory)
     if len(os.fsencode(server.socket_path)) > _SOCKET_LIMIT:
-        raise ValueError(f"adb socket path is longer than {_SOCKET_LIMIT} bytes: {server.socket_path}")
+        raise ChannelLost(
+            "socket_path_too_long", f"adb's socket path is longer than {_SOCKET_LIMIT} bytes: {server.socket_path}"
+        )
     return server
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,16 +64,53 @@ def up(
         for client in policy.client:
             if client.any_same_user:
                 click.echo(f"any process of this user may pair as {client.label!r}, without a secret", err=True)
-    sys.exit(asyncio.run(_serve(folder, policy, phones, (origins, packages), as_json=as_json)))
+    named = tuple(device.image for device in policy.device) if policy is not None else ()
+    _check_images((*named, *phones))
+    _check_home()
+    asked = _Asked(folder=folder, policy=policy, policy_file=policy_file, phones=phones, offered=(origins, packages))
+    sys.exit(asyncio.run(_serve(asked, as_json=as_json)))
 
 
-def _setting(
-    folder: Path,
-    policy: "Policy | None",
-    phones: tuple[str, ...],
-    offered: tuple[tuple[str, ...], tuple[str, ...]],
-    loop: asyncio.AbstractEventLoop,
-) -> "HostSetting":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the command line asked for."""
+
+    folder: Path
+    policy: "Policy | None"
+    policy_file: Path | None
+    phones: tuple[str, ...]
+    offered: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def _check_images(names: tuple[str, ...]) -> None:
+    """End the command when a phone is to run an image that there is not."""
+    from emulator_images.images import UnknownImageError, find_image, load_images
+
+    images = load_images()
+    for name in names:
+        try:
+            find_image(images, name)
+        except UnknownImageError as unknown:
+            fail(f"no image is named {name!r}", f"known are {', '.join(unknown.known)}")
+
+
+def _check_home() -> None:
+    """End the command when the home can't be a folder of this user alone."""
+    from lomi.disk.home import state_home
+
+    home = state_home(os.environ)
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = home.stat()
+    except OSError as error:
+        fail(f"the home {home} can't be made: {error.strerror}", "choose another with LOMI_HOME")
+    if found.st_uid != os.getuid():
+        fail(f"the home {home} belongs to another user", "choose another with LOMI_HOME")
+    if found.st_mode & 0o077:
+        fail(f"others may enter the home {home}", f"run: chmod 700 {home}")
+
+
+def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":
     from lomi.broker.deciders import PolicyDecider
     from lomi.broker.policy import ClientPolicy, DevicePolicy
     from lomi.cli.prompt import PromptDecider, StandardTerminal
@@ -81,12 +119,13 @@ def _setting(
     from lomi.disk.home import state_home
     from lomi.host import HostSetting
 
-    home = state_home(os.environ)
-    devices = tuple(DevicePolicy(name=f"phone-{number}", image=image) for number, image in enumerate(phones, 1))
+    home, policy = state_home(os.environ), asked.policy
+    devices = tuple(DevicePolicy(name=f"phone-{number}", image=image) for number, image in enumerate(asked.phones, 1))
     if policy is not None:
         return HostSetting(
             home=home,
-            project=folder,
+            project=asked.folder,
+            policy_file=asked.policy_file,
             limits=policy.limits,
             policy=policy,
             decider=PolicyDecider(),
@@ -94,7 +133,7 @@ def _setting(
             devices=policy.device + devices,
             environment=os.environ,
         )
-    origins, packages = offered
+    origins, packages = asked.offered
     wildcard = ClientPolicy(label="prompt", scopes=(EVERY,), origins=origins, any_same_user=True)
     scopes = frozenset(s for s in wildcard.expanded_scopes() if origins or not s.startswith("browser."))
     grant = Grant(
@@ -109,7 +148,8 @@ def _setting(
     prompt = PromptDecider(StandardTerminal(loop), lambda: grant)
     return HostSetting(
         home=home,
-        project=folder,
+        project=asked.folder,
+        policy_file=None,
         limits=DESKTOP,
         policy=None,
         decider=prompt,
@@ -119,14 +159,7 @@ def _setting(
     )
 
 
-async def _serve(
-    folder: Path,
-    policy: "Policy | None",
-    phones: tuple[str, ...],
-    offered: tuple[tuple[str, ...], tuple[str, ...]],
-    *,
-    as_json: bool,
-) -> int:
+async def _serve(asked: _Asked, *, as_json: bool) -> int:
     from lomi.broker.ancestry import hosted_by_lomi
     from lomi.broker.yolo import WARNING
     from lomi.disk.refusal import DiskRefusedError
@@ -134,14 +167,14 @@ async def _serve(
     from lomi.link.errors import LinkError
     from lomi.store.failure import StoreLocked, StoreRefused, StoreUnavailable
 
-    if policy is None and hosted_by_lomi(os.environ, Path("/proc")):
+    if asked.policy is None and hosted_by_lomi(os.environ, Path("/proc")):
         fail(
             "this terminal belongs to a broker; an agent may be typing here", "run `lomi up` in a terminal of your own"
         )
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    setting = _setting(folder, policy, phones, offered, loop)
+    setting = _setting(asked, loop)
     try:
         async with open_host(setting, stop) as ready:
             line = {
@@ -159,7 +192,7 @@ async def _serve(
             else:
                 if ready.yolo:
                     click.echo(f"{WARNING}\nYOLO is ON; `lomi yolo off` ends it.", err=True)
-                click.echo(f"Lomi is up for {folder} (workspace {ready.workspace_id}). Ctrl-C stops it.")
+                click.echo(f"Lomi is up for {asked.folder} (workspace {ready.workspace_id}). Ctrl-C stops it.")
             await stop.wait()
     except (StoreLocked, StoreRefused, StoreUnavailable, DiskRefusedError, LinkError, ExceptionGroup) as error:
         _explain(_only(error), setting.home)
@@ -176,6 +209,7 @@ def _only(error: Exception) -> Exception:
 
 def _explain(error: Exception, home: Path) -> None:
     """End the command with one line and a hint, if the error is one that the owner can do something about."""
+    from devices.faults import DeviceFault
     from lomi.disk.refusal import DiskRefusedError
     from lomi.link.errors import LinkError
     from lomi.store.failure import StoreLocked, StoreRefused, StoreUnavailable
@@ -189,5 +223,7 @@ def _explain(error: Exception, home: Path) -> None:
             fail(f"the home {home} can't be written: {error}", "free disk space on its volume; nothing was lost")
         case DiskRefusedError() | LinkError():
             fail(f"the home {home} can't be used: {error}", "choose another with LOMI_HOME")
+        case DeviceFault(reason="socket_path_too_long"):
+            fail(f"the home {home} has too long a path for adb's socket", "choose a shorter one with LOMI_HOME")
         case _:
             return

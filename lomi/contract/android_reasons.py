@@ -54,6 +54,8 @@ _CHANNEL = (
     Reason("adb_refused", _C.APP_UNAVAILABLE, "adb refused the request; see `lomi logs`."),
 )
 
+_PLACE = (Reason("socket_path_too_long", _C.HOST_UNQUALIFIED, "Ask the owner to choose a shorter LOMI_HOME."),)
+
 _INPUT = (
     Reason("outside_display", _C.RESOURCE_EXHAUSTED, "Use coordinates inside the unrotated hardware display."),
     Reason(
@@ -147,4 +149,4 @@ _SETUP = (
     Reason("data_size_fixed", _C.UNSUPPORTED_CAPABILITY, "dataGib can't change; create another phone."),
 )
 
-REASONS = (*_LAUNCH, *_CHANNEL, *_INPUT, *_VIEW, *_PACKAGES, *_SETUP)
+REASONS = (*_LAUNCH, *_CHANNEL, *_PLACE, *_INPUT, *_VIEW, *_PACKAGES, *_SETUP)

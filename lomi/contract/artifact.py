@@ -25,13 +25,13 @@ class BrowserSource(Model, frozen=True, kw_only=True, tag_field="type", tag="bro
 
 
 class AndroidSource(Model, frozen=True, kw_only=True, tag_field="type", tag="android"):
-    """A phone's display."""
+    """A phone: its display, or the last words of its emulator (scope `android.control`)."""
 
     workspace_id: str
     panel_id: str
     device_id: str
     generation: str
-    required_scope: Literal["android.capture"] = "android.capture"
+    required_scope: Literal["android.capture", "android.control"] = "android.capture"
 
 
 class ProjectSource(Model, frozen=True, kw_only=True, tag_field="type", tag="project"):
