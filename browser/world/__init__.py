@@ -5,7 +5,7 @@ Checks, walks and watches with the engine's own, unforgeable prototypes.
 
 import asyncio
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 from playwright.async_api import CDPSession
@@ -25,6 +25,10 @@ def _source() -> str:
 
 
 SOURCE = _source()
+
+_BY_TEXT = "function (...given) { return lomi.inText(lomi.%s(...given)); }"
+_FOR_NOTHING = "function (...given) { lomi.%s(...given); }"
+_BY_OBJECT = "function (...given) { return lomi.%s(...given); }"
 
 
 class World:
@@ -46,38 +50,37 @@ class World:
             UnresponsiveError: the page did not answer.
             WorldFaultError: our script failed.
         """
-        answer = await self._apply(
-            function, [{"value": value} for value in arguments], by_value=True, deadline_s=deadline_s
-        )
+        given: list[dict[str, object]] = [{"value": value} for value in arguments]
+        answer = await self._apply(_BY_TEXT % function, given, by_value=True, deadline_s=deadline_s)
         try:
-            return msgspec.convert(answer.result.value, shape, strict=False)
-        except msgspec.ValidationError as error:
+            # As one string: the protocol and its driver walk an object's every value several times over.
+            return msgspec.json.decode(cast("str", answer.result.value), type=shape, strict=False)
+        except (msgspec.DecodeError, TypeError) as error:
             raise WorldFaultError("world_fault", said=str(error)[:300]) from error
 
     async def run(self, function: str, *arguments: object) -> None:
         """Call one function of our script for what it does. Raises as `call`."""
-        await self._apply(function, [{"value": value} for value in arguments], by_value=True, deadline_s=DOM_DEADLINE_S)
+        given: list[dict[str, object]] = [{"value": value} for value in arguments]
+        await self._apply(_FOR_NOTHING % function, given, by_value=True, deadline_s=DOM_DEADLINE_S)
 
     async def handle(self, function: str, *object_ids: str, by_value: bool = False) -> str | None:
         """Call one function with page objects; the id of the object it returns. Raises as `call`."""
-        answer = await self._apply(
-            function,
-            [{"objectId": object_id} for object_id in object_ids],
-            by_value=by_value,
-            deadline_s=DOM_DEADLINE_S,
-        )
+        given: list[dict[str, object]] = [{"objectId": object_id} for object_id in object_ids]
+        answer = await self._apply(_BY_OBJECT % function, given, by_value=by_value, deadline_s=DOM_DEADLINE_S)
         return answer.result.object_id
 
     async def node(self, number: int) -> str | None:
         """The object id of the node behind a ref's number. Raises as `call`."""
-        answer = await self._apply("nodeOf", [{"value": number}], by_value=False, deadline_s=DOM_DEADLINE_S)
+        answer = await self._apply(
+            _BY_OBJECT % "nodeOf", [{"value": number}], by_value=False, deadline_s=DOM_DEADLINE_S
+        )
         return answer.result.object_id
 
     async def _apply(
-        self, function: str, arguments: list[dict[str, object]], *, by_value: bool, deadline_s: float
+        self, declaration: str, arguments: list[dict[str, object]], *, by_value: bool, deadline_s: float
     ) -> Returned:
         params = {
-            "functionDeclaration": f"function (...given) {{ return lomi.{function}(...given); }}",
+            "functionDeclaration": declaration,
             "executionContextId": self.context_id,
             "arguments": arguments,
             "returnByValue": by_value,

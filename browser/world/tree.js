@@ -45,6 +45,15 @@ function hasOwnText(element) {
   return false;
 }
 
+const whole = (_key, value) => (typeof value === 'string' ? value.toWellFormed() : value);
+
+// An answer as JSON. Only lone surrogates are written as \ud…: then, and only then, every string is made whole.
+function inText(answer) {
+  if (answer instanceof Promise) return answer.then(inText);
+  const text = JSON.stringify(answer === undefined ? null : answer);
+  return text.includes('\\ud') ? JSON.stringify(answer, whole) : text;
+}
+
 const rendered = (element) => element.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: false });
 
 // Text of a subtree in reading order, without what is not rendered and without private or editable contents.
