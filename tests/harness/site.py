@@ -11,7 +11,13 @@ _PAGE = """<!doctype html><title>Form</title><main style="height:3000px">
 aria-label="Secret"><button>Send</button></form><button type="button" id="count" onclick="tell('click')">Count</button>
 <input aria-label="Keys" onkeydown="tell('key')" onfocus="this.dataset.f=1">
 <script>function tell(what) { fetch('/told?what=' + what + '&tag=' + encodeURIComponent(location.hash)) }
-addEventListener('scroll', () => tell('scroll'), {once: true})</script></main>"""
+addEventListener('scroll', () => tell('scroll'), {once: true})
+const other = new URLSearchParams(location.search).get('to')
+if (other) Promise.allSettled([fetch(other + '/fetched', {mode: 'no-cors'}),
+  new Promise(end => { const one = new Image(); one.onload = one.onerror = end; one.src = other + '/image' }),
+  new Promise(end => {
+    const one = new WebSocket(other.replace('http', 'ws') + '/socket'); one.onopen = one.onerror = end }),
+]).then(() => tell('tried'))</script></main>"""
 
 _REPOSITORY = (
     '<s:sdk-repository xmlns:s="http://schemas.android.com/sdk/android/repo/repository2/03">'
