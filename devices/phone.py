@@ -54,6 +54,11 @@ class Phone:
         return self._actor.identity
 
     @property
+    def last_generation(self) -> str | None:
+        """The generation of the last life that was identified, living or gone."""
+        return self._actor.last_generation
+
+    @property
     def running(self) -> Running | None:
         """The ready device."""
         return self._actor.running

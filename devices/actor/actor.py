@@ -41,6 +41,11 @@ class DeviceActor:
         return self._life.identity if self._life is not None and self.process_alive else None
 
     @property
+    def last_generation(self) -> str | None:
+        """The generation of the last life that was identified, living or gone."""
+        return self._life.identity.generation if self._life is not None and self._life.identity is not None else None
+
+    @property
     def running(self) -> Running | None:
         """The ready device, None unless it is running or only briefly offline."""
         return None if self._life is None else self._life.running

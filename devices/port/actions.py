@@ -3,10 +3,11 @@
 from functools import partial
 from typing import Any
 
+from devices.faults import DeviceFault
 from devices.hierarchy.snapshots import Snapshot
 from devices.phone import Phone
 from devices.port import inputs, views
-from devices.port.faults import acting, reading
+from devices.port.faults import acting, ended, reading
 from devices.port.lives import Lives
 from lomi.contract.android import (
     AndroidInput,
@@ -19,8 +20,10 @@ from lomi.contract.android import (
     AndroidStartInput,
     AndroidStopInput,
 )
+from lomi.contract.artifact import AndroidSource
 from lomi.contract.model import Observation
 from lomi.core.port import Call, Ledger, Outcome, Permit
+from lomi.core.refusal import Refusal
 
 
 class AndroidActs:
@@ -45,9 +48,29 @@ class AndroidActs:
 
     async def start(self, call: Call[AndroidStartInput], permit: Permit) -> Outcome:
         """Boot it, or join a boot under way; a running one stays as it is."""
-        with acting():
-            running = await self._phone(call).start(effect=permit.effect())
+        phone = self._phone(call)
+        try:
+            running = await phone.start(effect=permit.effect())
+        except DeviceFault as fault:
+            raise ended(fault, evidence=await self._last_words(call, phone, fault)) from fault
         return self._runtime(call, running.identity.generation, ready=True)
+
+    async def _last_words(self, call: Call[AndroidStartInput], phone: Phone, fault: DeviceFault) -> str | None:
+        """Keep what the emulator said as an artifact; the failure is told even where it can't be kept."""
+        words = fault.evidence or phone.output
+        if not words:
+            return None
+        source = AndroidSource(
+            workspace_id=call.input.workspace_id,
+            panel_id=call.input.panel_id,
+            device_id=call.input.device_id,
+            generation=phone.last_generation or "",
+            required_scope="android.control",
+        )
+        try:
+            return (await self._ledger.artifacts.put_bytes(call, words.encode(), source)).id
+        except Refusal:
+            return None
 
     async def stop(self, call: Call[AndroidStopInput], permit: Permit) -> Outcome:
         """End exactly this generation; returns when it is observed gone."""

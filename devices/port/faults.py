@@ -50,8 +50,8 @@ def _field(fault: DeviceFault) -> str | None:
     return _FIELDS.get(fault.reason) if isinstance(fault, ManageRefused) else None
 
 
-def refusal_of(fault: DeviceFault) -> Refusal:
-    """The documented case that a fault is."""
+def refusal_of(fault: DeviceFault, *, evidence: str | None = None) -> Refusal:
+    """The documented case that a fault is; `evidence` is the artifact that holds its last words."""
     of_setup = isinstance(fault, SetupFailed | ManageRefused)
     name = _CALLED.get(fault.reason, fault.reason) if of_setup else fault.reason
     reason = REASONS.get(name)
@@ -61,6 +61,8 @@ def refusal_of(fault: DeviceFault) -> Refusal:
     facts |= {key: str(value) for key, value in fault.fields.items() if key in _WORDS}
     if "code" in fault.fields:
         facts["state"] = str(fault.fields["code"])
+    if evidence is not None:
+        facts["evidence_artifact_id"] = evidence
     details = Details(**facts) if facts else None  # type: ignore[arg-type]
     return Refusal(reason.code if reason else ErrorCode.APP_UNAVAILABLE, name, field=_field(fault), details=details)
 
@@ -80,6 +82,10 @@ def acting() -> Iterator[None]:
     try:
         yield
     except DeviceFault as fault:
-        if fault.effect == "unknown":
-            raise refusal_of(fault) from fault
-        raise EffectFailed(refusal_of(fault), partial=fault.effect == "partial") from fault
+        raise ended(fault) from fault
+
+
+def ended(fault: DeviceFault, *, evidence: str | None = None) -> Refusal | EffectFailed:
+    """A fault of an act as what a handler raises."""
+    refusal = refusal_of(fault, evidence=evidence)
+    return refusal if fault.effect == "unknown" else EffectFailed(refusal, partial=fault.effect == "partial")

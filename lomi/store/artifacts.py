@@ -103,6 +103,22 @@ class ArtifactStore:
             call, artifact_class="image", length=len(png), source=source, geometry=geometry, fill=fill
         )
 
+    async def put_bytes(self, call: Call[Any], content: bytes, source: ArtifactSource) -> StoredArtifact:
+        """Store bytes of no special kind for the calling session.
+
+        Raises:
+            Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        _check_length(len(content), self._limits.file_bytes)
+
+        async def fill(artifact_id: str) -> Copied:
+            await _thread(self._blobs.write, artifact_id, content)
+            return Copied(len(content), await _thread(_sha256, content))
+
+        return await self._keep(
+            call, artifact_class="file", length=len(content), source=source, geometry=None, fill=fill
+        )
+
     async def import_file(
         self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str
     ) -> StoredArtifact:

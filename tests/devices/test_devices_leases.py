@@ -156,3 +156,21 @@ async def test_a_phone_that_died_is_told_to_its_holder() -> None:
         late = await press(qa, target, lease, 1)
         assert (late.code, late.reason) == ("STALE_GENERATION", "generation_ended")
         assert (await owner(world, "ps"))["leases"] == []
+
+
+async def test_the_last_words_of_a_failed_start_are_an_artifact() -> None:
+    """An emulator that ends at once: the receipt names the cause and the artifact with its words, which are kept."""
+    words = "qcow2: Image is corrupt; cannot be opened read/write"
+    with opened_world(policy_text(ClientEntry(label="qa", devices=(PHONE,)), phones=(PHONE,)), start=False) as world:
+        plan = world.root / "faults.toml"
+        plan.write_text(f'[[fault]]\nname = "exit_early"\ntext = "{words}"\n', encoding="utf-8")
+        await asyncio.to_thread(world.start, more={"PAPER_FAULTS": str(plan)})
+        async with agent(world) as qa:
+            panel = await panel_of(qa)
+            failed = await qa.call("lomi_android_start", {**await qa.revised(**panel), "waitMs": 15000})
+            assert failed.short == "receipt failed/none ARTIFACT_INVALID (avd_image_corrupt)", failed.raw
+            kept = failed.result["details"]["evidenceArtifactId"]
+            found = (await qa.ask("lomi_artifact_read", workspaceId=qa.workspace, artifactId=kept)).data["artifact"]
+            assert (found["mediaType"], found["source"]["deviceId"]) == ("application/octet-stream", panel["deviceId"])
+            (path,) = [one for one in world.home.rglob(f"*{kept}*") if one.is_file()]
+            assert words in path.read_text(encoding="utf-8")
