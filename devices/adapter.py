@@ -25,7 +25,11 @@ SpecsOf = Callable[[Path], Sequence[DeviceSpec]]
 
 def _tools(lives: Lives, room: SdkRoom, ledger: Ledger) -> tuple[Read | Act, ...]:
     """The handlers, for the broker's table."""
-    reads, acts, installs = AndroidReads(lives, ledger), AndroidActs(lives, ledger), AndroidInstalls(lives, ledger)
+    reads, acts, installs = (
+        AndroidReads(lives, room, ledger),
+        AndroidActs(lives, ledger),
+        AndroidInstalls(lives, ledger),
+    )
     setup, manage = AndroidSetup(room, lives, ledger, World().monotonic), AndroidManage(room, lives, ledger)
 
     def known(call: Call[Any]) -> None:

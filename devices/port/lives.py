@@ -45,7 +45,6 @@ class Lives:
         self._phones: dict[str, Phone] = {}
         self._fleet: Fleet | None = None
         self._managed: set[str] = set()
-        self.changes = 1
 
     @property
     def _open_fleet(self) -> Fleet:
@@ -80,13 +79,11 @@ class Lives:
         """Know a phone, or a stopped one by its new description."""
         self._open_fleet.forget(spec.device_id)
         self._phones[spec.device_id] = self._open_fleet.phone(spec)
-        self.changes += 1
 
     async def drop(self, device_id: str) -> None:
         """Forget a stopped phone, and close its views."""
         self._open_fleet.forget(device_id)
         self._phones.pop(device_id, None)
-        self.changes += 1
         for panel in self._ledger.panels_of(ResourceKey("android", device_id)):
             await self._ledger.close_panel(panel.id)
 
@@ -143,7 +140,6 @@ class Lives:
 
     def changed(self, phone: Phone) -> None:
         """Note a change of phase; a life that is observed gone ends in the ledger too."""
-        self.changes += 1
         if phone.phase in ("stopped", "failed") and not phone.process_alive:
             self._own_ports.hold(phone.spec.device_id, frozenset())
             generation = self._ledger.current(ResourceKey("android", phone.spec.device_id))

@@ -6,6 +6,7 @@ from devices.phone import Phone
 from devices.port import views
 from devices.port.faults import reading
 from devices.port.lives import Lives
+from devices.port.sdk_room import SdkRoom
 from lomi.contract.android import (
     AndroidDevices,
     AndroidListInput,
@@ -22,7 +23,8 @@ from lomi.core.port import Call, Ledger, Picture, Reply, ResourceKey
 class AndroidReads:
     """Handlers that observe."""
 
-    def __init__(self, lives: Lives, ledger: Ledger) -> None:
+    def __init__(self, lives: Lives, room: SdkRoom, ledger: Ledger) -> None:
+        self._room = room
         self._lives = lives
         self._ledger = ledger
 
@@ -36,7 +38,7 @@ class AndroidReads:
             views.device_view(phone, self._ledger.current(ResourceKey("android", phone.spec.device_id)))
             for phone in seen
         )
-        devices = Devices(devices_revision=str(self._lives.changes), host_qualified=True, items=rows)
+        devices = Devices(devices_revision=self._room.wire_revision() or "0", host_qualified=True, items=rows)
         lines = [
             f"{row.name} {row.device_id}: {row.phase}"
             + (f", generation {row.generation}" if row.generation else "")

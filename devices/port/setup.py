@@ -179,8 +179,12 @@ class AndroidSetup:
         return await room.done(call.input.workspace_id, permit)
 
     async def _installed(self, plan: SetupPlan, agreed: frozenset[str], permit: Permit, stop: "_Stop") -> None:
+        async def progress(number: int, package: Package) -> None:
+            count, size = len(plan.packages), package.archive.size
+            await permit.report(f"{package.path} {package.version}, {number + 1} of {count}, {size} bytes")
+
         try:
-            await self._room.setup.apply(plan, agreed, effect=permit.effect(), cancelled=stop)
+            await self._room.setup.apply(plan, agreed, effect=permit.effect(), progress=progress, cancelled=stop)
         except SetupFailed as fault:
             if stop():
                 raise _Stopped(partial=fault.effect == "partial") from fault

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from urllib.parse import urljoin
@@ -132,12 +132,13 @@ class Setup:
         agreed: frozenset[str],
         *,
         effect: AbstractAsyncContextManager[None] | None = None,
-        progress: Callable[[str, int], None] = lambda _package, _bytes: None,
+        progress: Callable[[int, Package], Awaitable[None]] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> str:
         """Download, verify, unpack and install a plan; `agreed` are the licence digests a person said yes to.
 
-        Packages installed before a failure stay; the manifest says which. Answers with the manifest's revision.
+        `progress` hears each package and how many are in before it. Packages installed before a failure stay; the
+        manifest says which. Answers with the manifest's revision.
 
         Raises:
             SetupFailed: management_busy, recovery_required, licence_missing or no_space before anything is done;
@@ -150,7 +151,8 @@ class Setup:
                 for licence in plan.licences:
                     await asyncio.to_thread(licences.remember, self.sdk, licence)
                 for number, package in enumerate(plan.packages):
-                    progress(package.path, package.archive.size)
+                    if progress is not None:
+                        await progress(number, package)
                     try:
                         await self._install(package, cancelled)
                     except SetupFailed as fault:

@@ -143,14 +143,17 @@ class SessionBackend:
         told = 0.0
         while not operation.answered.is_set():
             told += 1
-            await progress(told, None, f"{operation.definition.name} {operation.state}")
-            await self._next_news(operation, operation.state)
+            words = f": {operation.progress}" if operation.progress else ""
+            await progress(told, None, f"{operation.definition.name} {operation.state}{words}")
+            await self._next_news(operation, operation.state, operation.progress)
 
-    async def _next_news(self, operation: Operation, known: OperationState) -> None:
-        """Return when the operation has left the known state, or after `PROGRESS_S`."""
+    async def _next_news(self, operation: Operation, known: OperationState, progress: str) -> None:
+        """Return when the operation has left the known state or come further, or after `PROGRESS_S`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PROGRESS_S), self._world.changed:
-                await self._world.changed.wait_for(lambda: operation.state != known or operation.answered.is_set())
+                await self._world.changed.wait_for(
+                    lambda: (operation.state, operation.progress) != (known, progress) or operation.answered.is_set()
+                )
 
     async def _stored_before(self, operation: Operation) -> ToolReply:
         """Answer a repeat whose first request has left the memory: with its receipt, if it is the same request."""

@@ -298,6 +298,7 @@ class _Run:
             if decision.verdict != "approved" or decision.plan_hash != plan_hash(operation.definition.name, plan):
                 raise _DeclinedError({"declined": "declined", "expired": "decision_expired"}.get(decision.verdict))
             operation.decided_by = decision.by
+            operation.call = dataclasses.replace(operation.call, decided=plan)
             await self._move(OperationState.QUEUED)
         self._world.failpoints.reach("decided")
         self._turn = self._world.queues.join(_queue_key(operation.definition, operation))
@@ -328,11 +329,20 @@ class _Run:
             await unless_cancelled(operation, self._turn.wait())
             if operation.definition.stored:
                 require_epoch(self._world, self._session, operation.call.input.retry_epoch)
+            await self._require_decided_plan()
             self._recheck()
             await self._move(OperationState.RUNNING)
         self._world.failpoints.reach("started")
         if operation.cancel_asked.is_set():
             raise WithdrawnError
+
+    async def _require_decided_plan(self) -> None:
+        """A decision stands for what was shown: a plan that reads otherwise by now needs another one."""
+        operation = self._operation
+        if operation.call.decided is not None:
+            now = await unless_cancelled(operation, _planned(self._handler, operation))
+            if now != operation.call.decided:
+                raise Refusal(ErrorCode.REVISION_CONFLICT, "decision_outdated")
 
     def _recheck(self) -> None:
         """Step 6 again: authority, generation, lease, adapter memory; and the revision where the layout is changed."""
@@ -363,6 +373,7 @@ class _Run:
             recheck=self._recheck,
             reach=world.failpoints.reach,
             leave=turn.leave,
+            tell=world.tell_change,
         )
         world.failpoints.reach("dispatched")
         timed_out = False

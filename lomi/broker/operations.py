@@ -1,7 +1,7 @@
 """One operation in memory: its state, who waits for it, and its permit. The store holds the durable half."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,6 +50,7 @@ class Operation:
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     refused: Refusal | None = None
+    progress: str = ""
 
     @property
     def terminal(self) -> bool:
@@ -85,6 +86,7 @@ class PermitHeld:
         recheck: Callable[[], None],
         reach: Callable[[str], None],
         leave: Callable[[], None],
+        tell: Callable[[], Awaitable[None]],
     ) -> None:
         self._operation = operation
         self._deadline = deadline
@@ -92,6 +94,7 @@ class PermitHeld:
         self._recheck = recheck
         self._reach = reach
         self._leave = leave
+        self._tell = tell
         self.effect_begun = False
 
     @property
@@ -122,6 +125,11 @@ class PermitHeld:
     async def cancel_requested(self) -> None:
         """Return when the caller asks to stop."""
         await self._operation.cancel_asked.wait()
+
+    async def report(self, words: str) -> None:
+        """Say how far long work has come."""
+        self._operation.progress = words
+        await self._tell()
 
     @asynccontextmanager
     async def effect(self) -> AsyncIterator[None]:

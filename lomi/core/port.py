@@ -80,9 +80,10 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[I]):
-    """One admitted call. `workspace`.
+    """One admitted call.
 
-    `project`, `panel`, `resource` and `generation` are set as far as the arguments name them.
+    `workspace`, `project`, `panel`, `resource` and `generation` are set as far as the arguments name them; `decided` is
+    the plan that was approved, for an act that must do exactly that.
     """
 
     tool: str
@@ -95,6 +96,7 @@ class Call(Generic[I]):
     resource: ResourceKey | None = None
     generation: GenerationId | None = None
     operation_id: OperationId | None = None
+    decided: "Plan | None" = None
 
 
 class Permit(Protocol):
@@ -127,6 +129,10 @@ class Permit(Protocol):
 
     async def cancel_requested(self) -> None:
         """Return when the caller asks to stop; never returns otherwise."""
+        ...
+
+    async def report(self, words: str) -> None:
+        """Say how far long work has come, to callers that wait for it and asked for progress; never stored."""
         ...
 
     def effect(self) -> AbstractAsyncContextManager[None]:

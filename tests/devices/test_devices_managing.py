@@ -8,7 +8,18 @@ import zipfile
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from harness import ALL_SCOPES, Agent, Answered, ClientEntry, World, agent, opened_world, policy_text, until
+from harness import (
+    ALL_SCOPES,
+    Agent,
+    Answered,
+    ClientEntry,
+    World,
+    agent,
+    mcp_agent,
+    opened_world,
+    policy_text,
+    until,
+)
 from sdk_mirror import LICENCE, Mirror, a_mirror, package, zipped
 
 from devices.sdk.catalogue import trimmed_licence
@@ -324,3 +335,28 @@ async def test_damaged_metadata_is_told_and_restored() -> None:
         assert found["recovery"] == []
         assert (await manage(qa, type="cleanup")).data["state"] == "succeeded"
         assert len(list((world.home / "devices" / "sdk" / "avd").glob("*.avd"))) == 1
+
+
+async def test_an_mcp_client_hears_how_far_a_setup_has_come() -> None:
+    """Through the real helper: each package of a plan is told while it is fetched, then the receipt comes."""
+    async with a_place() as (world, _), mcp_agent(world, LOMI_CLIENT_TOKEN="qa") as helper:
+        listed = (await helper.call_tool("lomi_workspace_list", {})).structured_content
+        where = {"workspaceId": listed["data"]["items"][0]["id"]}
+        bound = (await helper.call_tool("lomi_connect", where)).structured_content["data"]
+        page = await helper.call_tool(PLAN, {**where, "action": {"type": "catalog"}})
+        action = {
+            "type": "prepare",
+            "catalogRevision": page.structured_content["data"]["catalog"]["catalogRevision"],
+            "packages": [{"id": IMAGE, "revision": "7"}],
+        }
+        plan = (await helper.call_tool(PLAN, {**where, "action": action})).structured_content["data"]["prepared"]
+        keyed = {**where, "retryEpoch": bound["retryEpoch"], "requestKey": "one", "waitMs": 15000}
+        told: list[str] = []
+
+        async def progress(_: float, total: float | None, message: str | None) -> None:
+            told.append(message or "")
+
+        given = {**keyed, "planId": plan["planId"], "planRevision": plan["revision"]}
+        done = await helper.call_tool(APPLY, given, progress_callback=progress)
+        assert done.structured_content["data"]["state"] == "succeeded", done.structured_content
+        assert any(f"{IMAGE} 7, 2 of 2" in words for words in told), told
