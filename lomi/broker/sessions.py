@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from lomi.broker.operations import Operation, RetryKey
 from lomi.broker.paging import Cursors
 from lomi.contract.codes import ErrorCode
@@ -45,7 +47,6 @@ class Session:
     inputs: dict[LeaseId, InputLedger[Operation]] = field(default_factory=dict)
     acks: dict[LeaseId, InputLedger[Operation]] = field(default_factory=dict)
     cut: Callable[[], None] | None = None
-    own_workspaces: set[str] = field(default_factory=set)
     cursors: Cursors = field(default_factory=Cursors)
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKING_CALLS))
     waiting: int = 0
@@ -53,17 +54,23 @@ class Session:
     def forget_old(self) -> None:
         """Keep at most `KEPT_OPERATIONS` settled operations in memory; the store answers for older ones."""
         while len(self.operations) > KEPT_OPERATIONS:
-            oldest = next(iter(self.operations.values()))
-            if not oldest.answered.is_set():
+            # One that runs for hours must not keep all that came after it; few run at once, so few are passed over.
+            oldest = next((known for known in self.operations.values() if known.answered.is_set()), None)
+            if oldest is None:
                 return
             del self.operations[oldest.id]
             if oldest.replay_key is not None:
                 self.replay.pop(oldest.replay_key, None)
 
     def sees_workspace(self, workspace_id: str) -> bool:
-        """Whether the workspace is in the grant, or was made by this session."""
-        grant = self.grant
-        return grant is not None and (workspace_id in self.own_workspaces or grant.admits_workspace(workspace_id))
+        """Whether the workspace is in the grant."""
+        return self.grant is not None and self.grant.admits_workspace(workspace_id)
+
+    def let_in(self, workspace_id: str) -> None:
+        """Bring a workspace that the session made into its grant, and with it what comes from there."""
+        if self.grant is not None:
+            seen = self.grant.workspaces | {workspace_id}
+            self.grant = msgspec.structs.replace(self.grant, workspaces=seen)
 
 
 class Sessions:

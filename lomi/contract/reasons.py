@@ -57,6 +57,9 @@ COMMON_REASONS: tuple[Reason, ...] = (
     ),
     Reason("declined", _C.SCOPE_DENIED, "The person declined; ask them before trying again."),
     Reason("decision_expired", _C.SCOPE_DENIED, "Nobody decided in time; ask the owner, then send a new request."),
+    Reason(
+        "decision_outdated", _C.REVISION_CONFLICT, "What was decided on has changed since; look again, then ask anew."
+    ),
     Reason("epoch_unknown", _C.RETRY_WINDOW_EXPIRED, "Call lomi_connect and use the retryEpoch it returns."),
     Reason("epoch_expired", _C.RETRY_WINDOW_EXPIRED, "Call lomi_connect for a new retryEpoch."),
     Reason("key_reused", _C.IDEMPOTENCY_CONFLICT, "Use a new requestKey for a new request; repeat a retry unchanged."),

@@ -30,7 +30,7 @@ from lomi.core.tool_list import tool_list
 from lomi.host import SystemClock
 from lomi.store import Store
 
-DECIDED = frozenset({"lomi_project_open", "lomi_settings_update"})
+DECIDED = frozenset({"lomi_project_open", "lomi_chat_stop"})
 
 
 class Never:

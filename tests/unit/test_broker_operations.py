@@ -91,3 +91,52 @@ async def test_a_cancel_that_the_disk_refuses_at_first_is_stored_when_it_can_be(
         assert stored.state is OperationState.CANCELLED
         assert refused
         assert await _still_serves(room)
+
+
+async def test_a_decision_does_not_stand_for_a_plan_that_reads_otherwise_by_now(tmp_path: Path) -> None:
+    """What was approved is made out again before it is started: another plan is refused, and nothing is done."""
+    sizes = iter(("one file", "two files"))
+
+    async def counted(call: Call[Any]) -> Plan | None:
+        return Plan(title="Change", lines=(next(sizes),), binding=())
+
+    async with open_room(tmp_path / "h", [Act(tool="lomi_chat_stop", act=_never, plan=counted)]) as room:
+        said = (await room.mutate("lomi_chat_stop", "a", **STOP))["data"]
+        assert (said["state"], said["effectState"]) == ("failed", "none")
+        assert said["result"]["reason"] == "decision_outdated"
+
+
+async def test_a_project_is_the_very_folder_that_was_decided_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link that leads elsewhere after the decision opens nothing."""
+    for name in ("agreed", "other"):
+        (tmp_path / name).mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "agreed")
+    async with open_room(tmp_path / "h") as room:
+        turned: list[int] = []
+
+        def turn(name: str) -> None:
+            if name == "dispatched" and not turned:
+                turned.append(1)
+                link.unlink()
+                link.symlink_to(tmp_path / "other")
+
+        monkeypatch.setattr(room.broker.world.failpoints, "reach", turn)
+        said = await room.mutate("lomi_project_open", "a", expectedRevision="2", projectPath=str(link), name="x")
+        assert (said["data"]["state"], said["data"]["effectState"]) == ("failed", "none")
+        assert said["data"]["result"]["reason"] == "folder_replaced"
+        assert list(room.broker.world.layout.layout.projects) == ["j900"]
+
+
+async def test_what_comes_from_a_workspace_of_ones_own_is_in_the_grant(tmp_path: Path) -> None:
+    """A session that may use one workspace may use what it imported in one that it made itself."""
+    (tmp_path / "h").mkdir(mode=0o700)
+    async with open_room(tmp_path / "h", workspaces=frozenset({"w900"})) as room:
+        made = (await room.mutate("lomi_workspace_create", "a", expectedRevision="2", name="mine"))["data"]
+        workspace = made["result"]["workspaceId"]
+        assert room.session.grant is not None
+        assert room.session.grant.admits_workspace(workspace)
+        listed = await room.call("lomi_workspace_list")
+        assert [row["id"] for row in listed["data"]["items"]] == ["w900", workspace]

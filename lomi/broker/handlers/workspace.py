@@ -51,6 +51,14 @@ def folder_identity(path: Path, protected: Protected = ()) -> tuple[Path, int, i
     return canonical, found.st_dev, found.st_ino
 
 
+def _opening(name: str, path: Path, device: int, inode: int) -> Plan:
+    return Plan(
+        title="Open a folder as a project",
+        lines=(f"folder {path}", f"as {name}"),
+        binding=(("path", str(path)), ("device", str(device)), ("inode", str(inode)), ("name", name)),
+    )
+
+
 class WorkspaceHandlers:
     """Lists, makes, renames, selects and closes."""
 
@@ -110,7 +118,7 @@ class WorkspaceHandlers:
     def _let_in(self, call: Call[Any], workspace: str) -> None:
         session = self._world.sessions.get(call.session_id)
         if session is not None:
-            session.own_workspaces.add(workspace)
+            session.let_in(workspace)
 
     async def create(self, call: Call[WorkspaceCreateInput], permit: Permit) -> Outcome:
         """A workspace beside the anchor; its creator may use it."""
@@ -156,16 +164,14 @@ class WorkspaceHandlers:
     async def plan_open(self, call: Call[ProjectOpenInput]) -> Plan:
         """What a person decides on: this very folder, by device and inode."""
         path, device, inode = await asyncio.to_thread(folder_identity, Path(call.input.project_path), self._protected)
-        return Plan(
-            title="Open a folder as a project",
-            lines=(f"folder {path}", f"as {call.input.name}"),
-            binding=(("path", str(path)), ("device", str(device)), ("inode", str(inode)), ("name", call.input.name)),
-        )
+        return _opening(call.input.name, path, device, inode)
 
     async def open_project(self, call: Call[ProjectOpenInput], permit: Permit) -> Outcome:
         """Open it, if it is still the folder that was decided on."""
         room, given = self._world.layout, call.input
         path, device, inode = await asyncio.to_thread(folder_identity, Path(given.project_path), self._protected)
+        if call.decided != _opening(given.name, path, device, inode):
+            raise Refusal(ErrorCode.REVISION_CONFLICT, "folder_replaced", field="/projectPath")
         await room.counters.stock("project")
         project = ProjectRecord(room.counters.id("project"), given.name.strip(), str(path), device, inode)
         workspace, tab, scratch = await self._new_workspace(project.id, "main")
