@@ -7,28 +7,34 @@ no disk.
 """
 
 import errno
-import json
 import logging
 import os
 import re
+import stat
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Full, Queue
+
+import msgspec
 
 from lomi.core.log_fields import Value, bound_now, shown
 from lomi.disk.private import private_directory
-from lomi.disk.refusal import DiskRefusedError
+from lomi.disk.refusal import DiskRefusedError, Reason
 
 DIRECTORY, NAME = "logs", "broker.jsonl"
 MOST_BYTES = 10 << 20
 KEPT = 2
 """Rotated files that stay beside the present one: `broker.jsonl.1` is the newer."""
+QUEUED = 10_000
+"""Lines that may wait for the disk."""
+CLOSE_S = 5.0
+"""How long the end waits for room in a full queue."""
 _OURS = ("lomi", "devices", "browser", "emulator_images")
 _PLACES = 12
 _ARGUMENT = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrifxg]")
@@ -72,11 +78,35 @@ class JsonLine(logging.Formatter):
         line.update(shown({**getattr(record, "lomi_bound", {}), **values}))
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = _exception(record.exc_info[1])
-        return json.dumps(line, ensure_ascii=False)
+        return msgspec.json.encode(line).decode()
 
 
 class _Queued(QueueHandler):
-    """Takes the bound fields along, since the thread that writes has none of them."""
+    """Takes the bound fields along, since the thread that writes has none of them.
+
+    The queue is bounded: a disk that hangs costs lines, never memory or time, and how many is told afterwards.
+    """
+
+    def __init__(self, lines: "Queue[logging.LogRecord | None]") -> None:
+        super().__init__(lines)
+        self._lines = lines
+        self._lost = 0
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Put a line into the queue, behind a notice of those that found no room before it."""
+        try:
+            if self._lost:
+                self._lines.put_nowait(_notice("lines were lost: the disk is slow", count=self._lost))
+                self._lost = 0
+            self._lines.put_nowait(record)
+        except Full:
+            self._lost += 1
+
+    def tell_lost(self) -> None:
+        """Say at the end what nothing said yet; waits for the disk a moment."""
+        if self._lost:
+            with suppress(Full):
+                self._lines.put(_notice("lines were lost: the disk is slow", count=self._lost), timeout=CLOSE_S)
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         """Leave the record as it is: its arguments are not read."""
@@ -84,12 +114,30 @@ class _Queued(QueueHandler):
         return record
 
 
+class _Listener(QueueListener):
+    """Waits for room for its own end, which the base class does not."""
+
+    def __init__(self, lines: "Queue[logging.LogRecord | None]", file: logging.Handler) -> None:
+        super().__init__(lines, file)
+        self._lines = lines
+
+    def enqueue_sentinel(self) -> None:
+        """Ask the thread to end."""
+        self._lines.put(None, timeout=CLOSE_S)
+
+
 class _PrivateFile(RotatingFileHandler):
     """Opens its file 0600 and follows no link; a full disk costs lines, and nothing else."""
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
+        descriptor = os.open(self.baseFilename, flags, 0o600)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid != os.getuid():
+            os.close(descriptor)
+            raise DiskRefusedError(Reason.NOT_REGULAR)
+        os.fchmod(descriptor, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the base class names it
         """Drop the line."""
@@ -97,7 +145,9 @@ class _PrivateFile(RotatingFileHandler):
 
 
 @contextmanager
-def opened_log(home: Path, *, most_bytes: int = MOST_BYTES, whole: bool = False) -> Iterator[None]:
+def opened_log(
+    home: Path, *, most_bytes: int = MOST_BYTES, most_queued: int = QUEUED, whole: bool = False
+) -> Iterator[None]:
     """Write the process's log lines to the home's log file while inside: ours from `info`, libraries' warnings.
 
     Warnings go to standard error as well, as redacted, or with `whole` as they are. A log that can't be opened is said
@@ -115,15 +165,15 @@ def opened_log(home: Path, *, most_bytes: int = MOST_BYTES, whole: bool = False)
         reason = (
             failure.reason.value if isinstance(failure, DiskRefusedError) else errno.errorcode.get(failure.errno or 0)
         )
-        root.handle(_notice("the log file can't be written", reason))
+        root.handle(_notice("the log file can't be written", reason=reason))
         try:
             yield
         finally:
             root.removeHandler(aloud)
         return
     file.setFormatter(JsonLine())
-    lines: SimpleQueue[logging.LogRecord] = SimpleQueue()
-    queued, listener = _Queued(lines), QueueListener(lines, file)
+    lines: Queue[logging.LogRecord | None] = Queue(most_queued)
+    queued, listener = _Queued(lines), _Listener(lines, file)
     before = {name: logging.getLogger(name).level for name in _OURS}
     for name in _OURS:
         logging.getLogger(name).setLevel(logging.INFO)
@@ -133,6 +183,7 @@ def opened_log(home: Path, *, most_bytes: int = MOST_BYTES, whole: bool = False)
         yield
     finally:
         root.removeHandler(queued)
+        queued.tell_lost()
         listener.stop()
         file.close()
         root.removeHandler(aloud)
@@ -140,7 +191,7 @@ def opened_log(home: Path, *, most_bytes: int = MOST_BYTES, whole: bool = False)
             logging.getLogger(name).setLevel(level)
 
 
-def _notice(text: str, reason: str | None) -> logging.LogRecord:
+def _notice(text: str, **values: Value) -> logging.LogRecord:
     record = logging.LogRecord("lomi.broker", logging.WARNING, __file__, 0, text, (), None)
-    record.lomi_fields = {"reason": reason}
+    record.lomi_fields = values
     return record

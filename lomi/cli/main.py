@@ -1,6 +1,7 @@
 """The `lomi` command: sub-commands are imported only when they run, so that `lomi --help` stays fast."""
 
 import importlib
+import io
 import sys
 from typing import TYPE_CHECKING
 
@@ -71,4 +72,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; docs/cli.md lists the exit codes."""
+    for stream in (sys.stdout, sys.stderr):
+        # A locale that lacks a character costs that character, not the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     cli.main(args=sys.argv[1:], prog_name="lomi")

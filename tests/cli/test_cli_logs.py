@@ -5,12 +5,12 @@ import hashlib
 import json
 import logging
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_runs import lomi
+from cli_runs import Following, lomi
 from harness import Agent, ClientEntry, World, agent, opened_world, policy_text, until
 
 from lomi.broker.log_file import DIRECTORY, KEPT, NAME, opened_log
@@ -80,6 +80,25 @@ def test_logs_choose_lines_and_fit_a_terminal(world: World) -> None:
     assert (ran.code, ran.err.splitlines()[0]) == (1, "Error: there is no log in this home yet")
 
 
+async def test_following_shows_lines_as_they_come(world: World) -> None:
+    """`--follow` shows a session that begins while it runs, and Ctrl-C ends it quietly with code 0."""
+    following = Following(world, "logs", "--follow", "--json", "-n", "1")
+    assert json.loads(following.line())["event"]
+    async with agent(world, LABEL, token=TOKEN):
+        while json.loads(following.line())["event"] != "session began":
+            pass
+    ended = following.interrupt()
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_a_locale_without_a_character_costs_only_the_character(world: World) -> None:
+    """Where standard output is Latin-1, an ellipsis is written as its number and the command goes on."""
+    (world.home / DIRECTORY / f"{NAME}.1").write_text('{"time": "t", "level": "info", "event": "seen of …"}\n')
+    ran = lomi(world, "logs", PYTHONIOENCODING="latin-1")
+    assert (ran.code, ran.err) == (0, "")
+    assert "seen of \\u2026" in ran.out
+
+
 def test_a_line_keeps_ids_and_drops_everything_else(tmp_path: Path) -> None:
     """Arguments, messages of exceptions and what is no id never reach the file; bound fields and places do."""
     log = logging.getLogger("lomi.test")
@@ -128,12 +147,15 @@ def test_the_log_is_rotated_at_its_bound(tmp_path: Path) -> None:
     assert _lines(tmp_path)[-1]["count"] == 399
 
 
-def test_a_log_that_cannot_be_opened_stops_nobody(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("put", [Path.symlink_to, Path.hardlink_to])
+def test_a_log_that_cannot_be_opened_stops_nobody(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], put: Callable[[Path, Path], None]
+) -> None:
     """A link in the file's place is not followed: that is said once on standard error, and work goes on."""
     target = tmp_path / "target"
     target.write_text("mine")
     (tmp_path / DIRECTORY).mkdir(mode=0o700)
-    (tmp_path / DIRECTORY / NAME).symlink_to(target)
+    put(tmp_path / DIRECTORY / NAME, target)
     with opened_log(tmp_path):
         logging.getLogger("lomi.test").info("unheard")
         logging.getLogger("lomi.test").warning("heard of %s", TYPED)
@@ -149,3 +171,17 @@ def test_whole_lines_are_for_standard_error_only(tmp_path: Path, capfd: pytest.C
         logging.getLogger("lomi.test").warning("heard of %s", TYPED)
     assert capfd.readouterr().err == f"heard of {TYPED}\n"
     assert TYPED not in (tmp_path / DIRECTORY / NAME).read_text()
+
+
+def test_a_disk_that_is_too_slow_costs_lines_and_nothing_else(tmp_path: Path) -> None:
+    """Lines that find the queue full are dropped, and every one of them is counted in the file."""
+    written = 3000
+    with opened_log(tmp_path, most_queued=10):
+        for number in range(written):
+            logging.getLogger("lomi.test").info("a line", extra=fields(count=number))
+    lines = _lines(tmp_path)
+    lost = sum(line["count"] for line in lines if line["event"].startswith("lines were lost"))
+    there = [line["count"] for line in lines if line["event"] == "a line"]
+    assert lost > 0
+    assert there == sorted(set(there))
+    assert len(there) + lost == written
