@@ -21,6 +21,7 @@ from lomi.contract.browser import (
 )
 from lomi.contract.model import Observation
 from lomi.core.port import Call, Ledger, Outcome, Permit
+from lomi.core.refusal import EffectFailed, Refusal
 
 
 class BrowserActs:
@@ -46,7 +47,12 @@ class BrowserActs:
             except BaseException:
                 await self._ledger.close_panel(panel.id)
                 raise
-            self._ledger.grant_lease(generation, call.session_id)
+            try:
+                self._ledger.grant_lease(generation, call.session_id)
+            except Refusal as ended:
+                await self._lives.close(panel.resource, permit)
+                await self._ledger.close_panel(panel.id)
+                raise EffectFailed(ended, partial=False) from ended
             seen, loaded = await _first_document(page, given.url)
         opened = BrowserOpened(
             workspace_id=given.workspace_id,

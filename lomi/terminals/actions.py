@@ -17,7 +17,7 @@ from lomi.contract.terminal import (
     TypeText,
 )
 from lomi.core.port import Call, Ledger, Outcome, Permit
-from lomi.core.refusal import Refusal
+from lomi.core.refusal import EffectFailed, Refusal
 from lomi.terminals.folder import folder_in_project
 from lomi.terminals.lives import Lives
 from lomi.terminals.reads import observation_of
@@ -49,7 +49,12 @@ class TerminalActs:
             panel = await self._ledger.open_panel(call.workspace.id, "terminal", given.title, None)  # type: ignore[union-attr]
             assert panel.resource is not None
             generation, terminal = await self._lives.terminals.start(panel.resource, directory)
-            self._ledger.grant_lease(generation, call.session_id)
+            try:
+                self._ledger.grant_lease(generation, call.session_id)
+            except Refusal as ended:
+                await self._lives.terminals.end(generation)
+                await self._ledger.close_panel(panel.id)
+                raise EffectFailed(ended, partial=True) from ended
         return Outcome(
             result=TerminalCreated(
                 workspace_id=given.workspace_id,
