@@ -25,7 +25,7 @@ from lomi.core.failpoints import Failpoints
 from lomi.core.grant import EVERY, Grant
 from lomi.core.ids import SessionId
 from lomi.core.layout import PanelRecord, ProjectRecord, WorkspaceRecord, create_workspace, open_project
-from lomi.core.port import Act, Adapter, Ledger, Read
+from lomi.core.port import Act, Adapter, Ledger, Read, Runtimes
 from lomi.core.tool_list import tool_list
 from lomi.host import SystemClock
 from lomi.store import Store
@@ -81,15 +81,17 @@ def a_session(broker: Broker, name: str, **changes: Any) -> tuple[Session, Sessi
 
 
 @contextlib.asynccontextmanager
-async def open_room(home: Path, tools: Sequence[Read | Act] = (), **changes: Any) -> AsyncIterator[Room]:
-    """A broker with `tools` beside its own; `changes` are those of the session's grant."""
+async def open_room(
+    home: Path, tools: Sequence[Read | Act] = (), runtimes: Runtimes | None = None, **changes: Any
+) -> AsyncIterator[Room]:
+    """A broker with `tools` and `runtimes` beside its own; `changes` are those of the session's grant."""
     clock, failpoints = SystemClock(), Failpoints({})
     home.mkdir(mode=0o700, exist_ok=True)
 
     @contextlib.asynccontextmanager
     async def adapter(ledger: Ledger) -> AsyncIterator[Adapter]:
         del ledger
-        yield Adapter(family="test", tools=tuple(tools))
+        yield Adapter(family="test", tools=tuple(tools), runtimes=runtimes)
 
     def factory(ledger: Ledger) -> AbstractAsyncContextManager[Adapter]:
         return adapter(ledger)

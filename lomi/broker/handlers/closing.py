@@ -8,7 +8,7 @@ from lomi.broker.world import World
 from lomi.contract.codes import Details, ErrorCode
 from lomi.core.ids import GenerationId
 from lomi.core.port import Call, Permit, ResourceKey
-from lomi.core.refusal import Refusal
+from lomi.core.refusal import EffectFailed, Refusal
 
 
 class Closing:
@@ -31,8 +31,9 @@ class Closing:
         """The scopes and ownership that closing these panels needs besides the tool's own.
 
         Raises:
-            Refusal: SCOPE_DENIED; PROTECTED_ORIGIN_TERMINAL for a live terminal that is not this session's;
-                TARGET_BUSY for a live page that another session holds.
+            Refusal: SCOPE_DENIED, also for the last view of a running phone that is out of the grant;
+                PROTECTED_ORIGIN_TERMINAL for a live terminal that is not this session's; TARGET_BUSY for a live page of
+                another session.
         """
         records = self._world.layout.layout.panels
         last = self._last_views(panels)
@@ -54,7 +55,10 @@ class Closing:
                 case "android":
                     self._require(call, "android.read")
                     if resource in last:
+                        # Closing its last view stops the phone, so it needs what stopping it needs.
                         self._require(call, "android.control")
+                        if not call.grant.admits_device(resource.name):
+                            raise Refusal(ErrorCode.SCOPE_DENIED, field="/panelId")
 
     def _require(self, call: Call[Any], scope: str) -> None:
         if scope not in call.grant.scopes:
@@ -68,7 +72,16 @@ class Closing:
         return tuple(generation for generation in found if generation is not None)
 
     async def end_runtimes(self, panels: Sequence[str], permit: Permit) -> None:
-        """End every runtime whose last view is among these panels; returns when each is observed gone."""
+        """End every runtime whose last view is among these panels; returns when each is observed gone.
+
+        Raises:
+            EffectFailed: one could not be ended; it is partial once another one is gone.
+        """
+        gone = False
         for resource in self._last_views(panels):
             if self._live(resource) is not None and resource.kind in self._world.runtimes:
-                await self._world.runtimes[resource.kind].close(resource, permit)
+                try:
+                    await self._world.runtimes[resource.kind].close(resource, permit)
+                except EffectFailed as failed:
+                    raise EffectFailed(failed.refusal, partial=failed.partial or gone) from failed
+                gone = True

@@ -1,0 +1,73 @@
+"""What closing panels does to the runtimes behind them, and what it must not do."""
+
+from pathlib import Path
+from typing import Any
+
+from broker_room import Room, open_room
+
+from lomi.contract.codes import ErrorCode
+from lomi.contract.definition import ResourceKind
+from lomi.contract.panel import RuntimeState
+from lomi.core.ids import GenerationId, LeaseId, WorkspaceId
+from lomi.core.port import Call, Permit, ResourceKey
+from lomi.core.refusal import EffectFailed, Refusal
+
+
+class Phones:
+    """Phones of which only so many stop; the stop of the next one provably does nothing."""
+
+    kind: ResourceKind = "android"
+
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
+        self.stopped: list[str] = []
+
+    def state(self, resource: ResourceKey) -> RuntimeState:
+        return "ready"
+
+    def check_claim(self, call: Call[Any]) -> None:
+        return
+
+    def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
+        return
+
+    async def close(self, resource: ResourceKey, permit: Permit) -> None:
+        if len(self.stopped) >= self._most:
+            raise EffectFailed(Refusal(ErrorCode.TARGET_BUSY), partial=False)
+        self.stopped.append(resource.name)
+
+
+async def _running(room: Room, *names: str) -> list[str]:
+    """Panels of running phones in the room's workspace."""
+    ledger, panels = room.broker.ledger, []
+    for name in names:
+        panels.append((await ledger.open_panel(WorkspaceId(room.workspace), "android", name, name)).id)
+        await ledger.begin_generation(ResourceKey("android", name))
+    return [str(panel) for panel in panels]
+
+
+async def test_the_last_view_of_a_phone_out_of_the_grant_can_not_be_closed(tmp_path: Path) -> None:
+    """Closing it would stop the phone, and stopping needs the phone in the grant."""
+    phones = Phones()
+    async with open_room(tmp_path / "h", runtimes=phones, devices=frozenset({"mine"})) as room:
+        mine, other = await _running(room, "mine", "other")
+        revision = str(room.broker.world.layout.revision)
+        said = await room.mutate("lomi_panel_close", "a", expectedRevision=revision, panelId=other)
+        assert (said["status"], said.get("code")) == ("error", "SCOPE_DENIED")
+        assert phones.stopped == []
+        said = await room.mutate("lomi_panel_close", "b", expectedRevision=revision, panelId=mine)
+        assert said["data"]["state"] == "succeeded"
+        assert phones.stopped == ["mine"]
+
+
+async def test_a_close_that_ended_one_of_two_runtimes_says_partial(tmp_path: Path) -> None:
+    """A receipt never says that nothing was done when one phone of the workspace has stopped."""
+    phones = Phones(most=1)
+    async with open_room(tmp_path / "h", runtimes=phones) as room:
+        await room.mutate("lomi_workspace_create", "a", expectedRevision="2", name="x")
+        await _running(room, "first", "second")
+        revision = str(room.broker.world.layout.revision)
+        said = (await room.mutate("lomi_workspace_update", "b", expectedRevision=revision, action="close"))["data"]
+        assert len(phones.stopped) == 1
+        assert (said["state"], said["effectState"]) == ("failed", "partial")
+        assert room.workspace in room.broker.world.layout.layout.workspaces
