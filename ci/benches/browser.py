@@ -66,13 +66,14 @@ def run(options: argparse.Namespace) -> Report:
     board = Board()
     with served() as base, tempfile.TemporaryDirectory(prefix="lb-") as place:
 
-        def started(name: str, stack: ExitStack) -> Server:
+        def started(name: str, stack: ExitStack, *, warm: bool) -> Server:
             if name == "lomi":
                 broker = stack.enter_context(opened_broker(scopes=SCOPES, origins=(base,)))
-                # The broker outlives sessions: an earlier one has opened a page and left.
-                earlier = Lomi(broker, base)
-                with closing(earlier.stdio):
-                    earlier.navigate(SMALL)
+                if warm:
+                    # The broker outlives sessions: an earlier one has opened a page and left.
+                    earlier = Lomi(broker, base)
+                    with closing(earlier.stdio):
+                        earlier.navigate(SMALL)
                 server: Server = Lomi(broker, base)
             elif name == _DEVTOOLS:
                 server = DevtoolsMcp(there, chromium, base, Path(place))
@@ -83,11 +84,11 @@ def run(options: argparse.Namespace) -> Report:
 
         for name in _ALL:  # One after the other: side by side they would share the engine's pages in memory.
             with ExitStack() as stack:
-                alone = started(name, stack)
+                alone = started(name, stack, warm=False)
                 alone.navigate(SMALL)
                 board.note("memory", alone, processes.pss_mib(alone.roots))
         with ExitStack() as stack:
-            _measure(board, [started(name, stack) for name in _ALL], options.rounds)
+            _measure(board, [started(name, stack, warm=True) for name in _ALL], options.rounds)
     _judge(report, board)
     return report
 
