@@ -1,5 +1,8 @@
 """The policy's idle limit on leases. Sleeps exactly until the next lease could end; no timer when none has a limit."""
 
+import asyncio
+from contextlib import suppress
+
 from lomi.broker.world import World
 from lomi.core.port import Lease
 
@@ -40,9 +43,9 @@ class IdleLeases:
     async def run(self) -> None:
         """Watch for as long as the broker lives."""
         while True:
+            seen = self._world.changes
             wait = self.sweep()
-            if wait is None:
-                async with self._world.changed:
-                    await self._world.changed.wait()
-            else:
-                await self._world.clock.sleep(wait)
+            with suppress(TimeoutError):
+                # A change may be a lease whose limit is shorter than the one that is waited for.
+                async with asyncio.timeout(wait):
+                    await self._world.change_after(seen)

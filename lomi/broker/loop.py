@@ -250,11 +250,14 @@ class _Run:
                 # Nothing was typed, so the target still waits for this very sequence.
                 _withdraw_index(self._session, operation)
             operation.settled.set()
+            await self._world.tell_change()
             await self._take_observation()
         finally:
             if self._turn is not None:
                 self._turn.leave()
             self._world.active.pop(operation.id, None)
+            if operation.generation is not None:
+                self._world.leases.touch(operation.generation, self._world.clock.monotonic())
             operation.reserved.set()
             operation.settled.set()
             operation.answered.set()

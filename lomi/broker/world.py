@@ -46,6 +46,7 @@ class World:
     active: dict[OperationId, Operation] = field(default_factory=dict)
     closing: bool = False
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    changes: int = 0
 
     def current_generation(self, resource: ResourceKey) -> GenerationId | None:
         """The present life of a resource."""
@@ -68,5 +69,11 @@ class World:
 
     async def tell_change(self) -> None:
         """Wake everyone who waits for a state change."""
+        self.changes += 1
         async with self.changed:
             self.changed.notify_all()
+
+    async def change_after(self, seen: int) -> None:
+        """Return once there is a change that `changes` did not count yet when it was `seen`."""
+        async with self.changed:
+            await self.changed.wait_for(lambda: self.changes != seen)

@@ -155,13 +155,14 @@ class SessionHandlers:
         world, session, given = self._world, self._session(call), call.input
         view = ("events", given.workspace_id)
         offset = session.cursors.offset(given.cursor, view)
+        seen = world.changes
         rows = await self._rows(session, given, offset)
         if not rows and given.wait_ms:
             with suppress(TimeoutError):
                 async with asyncio.timeout(given.wait_ms / 1000):
                     while not rows:
-                        async with world.changed:
-                            await world.changed.wait()
+                        await world.change_after(seen)
+                        seen = world.changes
                         rows = await self._rows(session, given, offset)
         page = fit(rows[: given.limit], given.limit) if rows else ()
         return Reply(
