@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from lomi.broker.connections import Connections, Faces
@@ -31,6 +31,7 @@ from lomi.core.failpoints import Failpoints
 from lomi.core.ids import LeaseId
 from lomi.core.leases import Leases
 from lomi.core.port import AdapterFactory, Clock, Lease, ResourceKey
+from lomi.core.refusal import Refusal
 from lomi.disk.root import Protected
 from lomi.store import Store
 
@@ -87,8 +88,14 @@ class Broker:
         self.ledger.take_over(resource)
 
     def give_back(self, resource: ResourceKey) -> None:
-        """The person gives it back."""
+        """The person gives it back. A page can't be claimed, so its lease returns to the session that opened it."""
+        was_taken = self.world.leases.taken(resource)
         self.world.leases.give_back(resource)
+        generation = self.world.generations.current(resource)
+        owner = self.world.owners.get(generation) if generation is not None else None
+        if was_taken and resource.kind == "browser" and generation is not None and owner is not None:
+            with suppress(Refusal):
+                self.ledger.grant_lease(generation, owner)
 
     async def settle_down(self) -> None:
         """Refuse new work, withdraw what was not dispatched, and let what runs settle for a while."""
@@ -96,14 +103,10 @@ class Broker:
         for operation in tuple(self.world.active.values()):
             if operation.state in (OperationState.QUEUED, OperationState.AWAITING_USER):
                 operation.cancel_asked.set()
-        waiting = [operation.answered.wait() for operation in self.world.active.values()]
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
-                for wait in waiting:
-                    await wait
-        except TimeoutError:
-            for wait in waiting:
-                wait.close()
+                for operation in tuple(self.world.active.values()):
+                    await operation.answered.wait()
         self.revoke_all()
 
 

@@ -1,0 +1,46 @@
+"""Leases in the broker: what gives them back, and what ends them by time."""
+
+import asyncio
+from pathlib import Path
+
+from broker_room import a_session, open_room
+
+from lomi.core.port import ResourceKey
+
+PAGE = ResourceKey("browser", "p900")
+
+
+async def test_a_page_is_leased_again_to_its_opener_when_the_person_gives_it_back(tmp_path: Path) -> None:
+    """A page can't be claimed: Give back is the one way to its lease, and it goes to nobody else."""
+    async with open_room(tmp_path / "h") as room:
+        ledger = room.broker.ledger
+        generation = await ledger.begin_generation(PAGE)
+        first = ledger.grant_lease(generation, room.session.id)
+        room.broker.give_back(PAGE)
+        held = ledger.lease(generation)
+        assert held is not None
+        assert held.id == first
+        room.broker.take(PAGE)
+        assert ledger.lease(generation) is None
+        room.broker.give_back(PAGE)
+        held = ledger.lease(generation)
+        assert held is not None
+        assert (held.session_id, held.id == first) == (room.session.id, False)
+
+
+async def test_a_shorter_idle_limit_is_not_kept_waiting_by_a_longer_one(tmp_path: Path) -> None:
+    """Each lease ends by its own session's limit, whichever was granted first."""
+    async with open_room(tmp_path / "h", lease_idle_s=3600) as room:
+        broker, ledger = room.broker, room.broker.ledger
+        session, _ = a_session(broker, "c901", lease_idle_s=1)
+        long = await ledger.begin_generation(PAGE)
+        ledger.grant_lease(long, room.session.id)
+        await broker.world.tell_change()
+        await asyncio.sleep(0)
+        brief = await ledger.begin_generation(ResourceKey("browser", "p901"))
+        ledger.grant_lease(brief, session.id)
+        async with asyncio.timeout(10):
+            while ledger.lease(brief) is not None:
+                await broker.world.tell_change()
+                await asyncio.sleep(0.02)
+        assert ledger.lease(long) is not None
