@@ -63,6 +63,7 @@ class Lives:
 
     def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
         """Nothing is held down in a terminal; the next lease counts its input from 1."""
+        del lease_id
         terminal = self.terminals.get(generation)
         if terminal is not None:
             terminal.typed = 0
