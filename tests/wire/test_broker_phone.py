@@ -9,9 +9,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from harness import ALL_SCOPES, Agent, ClientEntry, World, agent, opened_world, policy_text, until
+from harness import (
+    ALL_SCOPES,
+    Agent,
+    ClientEntry,
+    World,
+    agent,
+    opened_world,
+    owner,
+    policy_text,
+    rows_of,
+    until,
+)
 from harness.process import processes_that_name
 from harness.site import Site, serving
+
+from lomi.client.errors import ConnectionLostError
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +157,35 @@ async def test_a_page_cannot_reach_a_loopback_port_that_was_not_granted(world: W
             assert (refused.code, refused.reason) == ("SCOPE_DENIED", "origin_not_granted")
             assert await asyncio.to_thread(site.wait, "/told", 20, what="tried")
         assert other.seen == []
+
+
+@pytest.mark.parametrize("tool", ["lomi_terminal_create", "lomi_browser_open"])
+async def test_nothing_is_left_to_a_session_that_ended_while_it_was_opened(world: World, site: Site, tool: str) -> None:
+    """Revoked inside the effect: the receipt says failed, the panel is gone, no shell and no page stays ownerless."""
+    async with agent(world) as qa, agent(world) as other:
+        session = (await owner(world, "status"))["sessions"][0]["id"]
+        more = {"cwdRelative": "", "title": "orphan"} if tool == "lomi_terminal_create" else {"url": site.origin + "/"}
+        arguments = await qa.revised(**more)
+        world.arm("effect_begun:1:stop")
+        task = asyncio.ensure_future(qa.call(tool, arguments))
+        await asyncio.to_thread(world.live.wait_stopped)
+        world.disarm()
+        revoking = asyncio.ensure_future(owner(world, "revoke", name=session))
+        await asyncio.sleep(0)
+        world.live.signal(signal.SIGCONT)
+        await revoking
+        with pytest.raises(ConnectionLostError):
+            await task
+        row = await until(
+            lambda: next((r for r in rows_of(world.home) if r.tool == tool and r.state != "running"), None)
+        )
+        assert row.state == "failed", row.short
+        assert row.result is not None
+        assert row.result["code"] == "CONTROL_REVOKED"
+        panels = (await other.ask("lomi_panel_list", workspaceId=other.workspace)).data["items"]
+        assert [panel["kind"] for panel in panels] == ["file"]
+        if tool == "lomi_terminal_create":
+            await until(lambda: not [pid for pid, words in processes_that_name(world.root) if "--rcfile" in words])
 
 
 async def test_screens_stay_readable_while_a_session_is_revoked_and_another_takes_the_phone(world: World) -> None:
