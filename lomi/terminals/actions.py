@@ -1,6 +1,7 @@
 """Acts on terminals: create, run, input, interrupt."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from lomi.contract.codes import EffectState, ErrorCode, OperationState
@@ -16,7 +17,8 @@ from lomi.contract.terminal import (
     TerminalRunInput,
     TypeText,
 )
-from lomi.core.port import Call, Ledger, Outcome, Permit
+from lomi.core.ids import GenerationId, SessionId
+from lomi.core.port import Call, Ledger, Outcome, Permit, ResourceKey
 from lomi.core.refusal import EffectFailed, Refusal
 from lomi.terminals.folder import folder_in_project
 from lomi.terminals.lives import Lives
@@ -46,15 +48,16 @@ class TerminalActs:
             raise Refusal(ErrorCode.SCOPE_DENIED, "profile_not_granted", field="/profileId")
         directory = await asyncio.to_thread(folder_in_project, project, given.cwd_relative)
         async with permit.effect():
-            panel = await self._ledger.open_panel(call.workspace.id, "terminal", given.title, None)  # type: ignore[union-attr]
-            assert panel.resource is not None
-            generation, terminal = await self._lives.terminals.start(panel.resource, directory)
             try:
-                self._ledger.grant_lease(generation, call.session_id)
-            except Refusal as ended:
-                await self._lives.terminals.end(generation)
+                panel = await self._ledger.open_panel(call.workspace.id, "terminal", given.title, None)  # type: ignore[union-attr]
+            except Refusal as refused:
+                raise EffectFailed(refused, partial=False) from refused
+            assert panel.resource is not None
+            try:
+                generation, terminal = await self._leased(panel.resource, directory, call.session_id)
+            except BaseException:
                 await self._ledger.close_panel(panel.id)
-                raise EffectFailed(ended, partial=True) from ended
+                raise
         return Outcome(
             result=TerminalCreated(
                 workspace_id=given.workspace_id,
@@ -64,6 +67,23 @@ class TerminalActs:
                 ready=terminal.prompt == "ready",
             )
         )
+
+    async def _leased(
+        self, resource: ResourceKey, directory: Path, session_id: SessionId
+    ) -> tuple[GenerationId, Terminal]:
+        """A shell that is the session's; one that can't be is gone again."""
+        try:
+            generation, terminal = await self._lives.terminals.start(resource, directory)
+        except Refusal as refused:
+            raise EffectFailed(refused, partial=False) from refused
+        except OSError as failed:
+            raise EffectFailed(Refusal(ErrorCode.APP_UNAVAILABLE, "adapter_failed_before"), partial=False) from failed
+        try:
+            self._ledger.grant_lease(generation, session_id)
+        except Refusal as ended:
+            await self._lives.terminals.end(generation)
+            raise EffectFailed(ended, partial=True) from ended
+        return generation, terminal
 
     async def run(self, call: Call[TerminalRunInput], permit: Permit) -> Outcome:
         """Type the command, let later work on this terminal start, and wait for the shell to say how it ended."""

@@ -76,6 +76,7 @@ class PtyProcess:
         self.name = name
         self.exit_code: int | None = None
         self._writing = asyncio.Lock()
+        self._writable = asyncio.Event()
 
     @classmethod
     async def start(
@@ -155,12 +156,12 @@ class PtyProcess:
             try:
                 chunk = chunk[os.write(self._master, chunk) :]
             except BlockingIOError:
-                writable = asyncio.Event()
-                loop.add_writer(self._master, writable.set)
+                self._writable.clear()
+                loop.add_writer(self._master, self._writable.set)
                 try:
-                    await writable.wait()
+                    await self._writable.wait()
                 finally:
-                    loop.remove_writer(self._master)
+                    self._forget_writer()
 
     async def end(self) -> None:
         """Hang up, then kill the group; returns when the child is reaped."""
@@ -179,9 +180,15 @@ class PtyProcess:
             os.close(self._slave)
             self._slave = -1
 
+    def _forget_writer(self) -> None:
+        if self._master >= 0:
+            asyncio.get_running_loop().remove_writer(self._master)
+
     def close(self) -> None:
-        """Close our end; what still runs in the session gets a hang-up from the kernel."""
+        """Close our end; what still runs in the session gets a hang-up from the kernel, a write that waits an error."""
         self._let_go_of_slave()
         if self._master >= 0:
+            self._forget_writer()
             os.close(self._master)
             self._master = -1
+            self._writable.set()

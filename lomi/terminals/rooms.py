@@ -12,6 +12,7 @@ import msgspec
 
 from lomi.core.ids import GenerationId
 from lomi.core.port import Ledger, ResourceKey
+from lomi.core.refusal import EffectFailed, Refusal
 from lomi.disk.private import private_directory
 from lomi.terminals.process import ProcessName, PtyProcess, is_alive, signal_group
 from lomi.terminals.shell import COLUMNS, ROWS, environment_for, rc_text
@@ -41,6 +42,7 @@ class Terminals:
 
         Raises:
             OSError: no bash, no PTY.
+            Refusal, EffectFailed: STORAGE_UNAVAILABLE, before or after the shell began. Nothing is left in any case.
         """
         bash = shutil.which("bash", path=self._environment.get("PATH"))
         if bash is None:
@@ -62,7 +64,16 @@ class Terminals:
             rc_file.unlink(missing_ok=True)
             self._ledger.end_generation(generation)
             raise
-        await self._ledger.remember(generation, msgspec.json.encode(process.name))
+        try:
+            await self._ledger.remember(generation, msgspec.json.encode(process.name))
+        except BaseException as failed:
+            rc_file.unlink(missing_ok=True)
+            await process.end()
+            process.close()
+            self._ledger.end_generation(generation)
+            if isinstance(failed, Refusal):
+                raise EffectFailed(failed, partial=True) from failed
+            raise
         self._live[generation] = terminal
         self._watchers[generation] = self._tasks.create_task(self._watch(generation, terminal, process))
         try:
