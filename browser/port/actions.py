@@ -39,13 +39,18 @@ class BrowserActs:
         given = call.input
         assert call.workspace is not None
         async with permit.effect():
-            panel = await self._ledger.open_panel(call.workspace.id, "browser", given.url[:256], None)
+            try:
+                panel = await self._ledger.open_panel(call.workspace.id, "browser", given.url[:256], None)
+            except Refusal as refused:
+                raise EffectFailed(refused, partial=False) from refused
             assert panel.resource is not None
             try:
                 with acting():
                     generation, page = await self._lives.open(panel.resource, call.grant)
-            except BaseException:
+            except BaseException as failed:
                 await self._ledger.close_panel(panel.id)
+                if isinstance(failed, Refusal):
+                    raise EffectFailed(failed, partial=False) from failed
                 raise
             try:
                 self._ledger.grant_lease(generation, call.session_id)

@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
-from browser.errors import AdmissionRefusedError, BrowserError
+from browser.egress import EgressGrant, EgressProxy, HostPort, HostSpellingError, Origin, RefusalIdentity
+from browser.errors import AdmissionRefusedError, BrowserError, EngineUnavailableError
 from browser.navigate import close as close_page
 from browser.page import Page
 from browser.port.faults import refusal_of
@@ -86,38 +86,50 @@ class Lives:
 
         Raises:
             BrowserError: no engine, or no room for another page.
+            Refusal: STORAGE_UNAVAILABLE, or SCOPE_DENIED for a grant with a host in no spelling that can be compared.
         """
+        try:
+            reach = egress_grant(grant, self._own_ports.all)
+        except HostSpellingError as odd:
+            raise Refusal(ErrorCode.SCOPE_DENIED, "origin_not_granted") from odd
         generation = await self._ledger.begin_generation(resource)
         ready: asyncio.Future[Page] = asyncio.get_running_loop().create_future()
-        self._tasks.create_task(self._live(generation, grant, ready), name=f"page {generation}")
+        self._tasks.create_task(self._live(generation, reach, ready), name=f"page {generation}")
         try:
             return generation, await ready
-        except BrowserError:
+        except BaseException:
             self._ledger.end_generation(generation)
             raise
 
-    async def _live(self, generation: GenerationId, grant: Grant, ready: "asyncio.Future[Page]") -> None:
-        reach = egress_grant(grant, self._own_ports.all)
-        async with EgressProxy.serve(reach, identity=self._identity) as proxy:
-            self._proxies.add(proxy)
-            try:
-                engine = await self._engine.get()
-                page = await engine.open(generation=generation, egress=proxy)
-            except BrowserError as error:
-                ready.set_exception(error)
-                return
-            life = self._begin(generation, page)
-            page.profile.name_popup = self._name_popup
-            page.profile.on_popup.append(self._popup_opened)
+    async def _live(self, generation: GenerationId, reach: EgressGrant, ready: "asyncio.Future[Page]") -> None:
+        try:
+            async with EgressProxy.serve(reach, identity=self._identity) as proxy:
+                self._proxies.add(proxy)
+                try:
+                    # Ports that became ours since the grant was made out.
+                    proxy.refuse_ports(self._own_ports.all)
+                    engine = await self._engine.get()
+                    await self._stay(await engine.open(generation=generation, egress=proxy), ready)
+                finally:
+                    self._proxies.discard(proxy)
+        except (BrowserError, OSError) as error:
+            failed = error if isinstance(error, BrowserError) else EngineUnavailableError("engine_start_failed")
             if not ready.done():
-                ready.set_result(page)
-            try:
-                await life.over.wait()
-                while page.profile.pages:
-                    await next(iter(page.profile.pages.values())).ended.wait()
-                    await asyncio.sleep(0)
-            finally:
-                self._proxies.discard(proxy)
+                ready.set_exception(failed)
+
+    async def _stay(self, page: Page, ready: "asyncio.Future[Page]") -> None:
+        """Be there until the context has no page left; one that nobody waits for any more is closed at once."""
+        life = self._begin(GenerationId(page.generation), page)
+        page.profile.name_popup = self._name_popup
+        page.profile.on_popup.append(self._popup_opened)
+        if ready.done():
+            await close_page(page)
+        else:
+            ready.set_result(page)
+        await life.over.wait()
+        while page.profile.pages:
+            await next(iter(page.profile.pages.values())).ended.wait()
+            await asyncio.sleep(0)
 
     def _begin(self, generation: GenerationId, page: Page, panel: Panel | None = None) -> Life:
         life = self._lives[generation] = Life(page, asyncio.Event(), panel)
