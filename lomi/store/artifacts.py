@@ -96,8 +96,7 @@ class ArtifactStore:
             check_geometry(geometry, size)
 
         async def fill(artifact_id: str) -> Copied:
-            await _thread(self._blobs.write, artifact_id, png)
-            return Copied(len(png), await _thread(_sha256, png))
+            return await _thread(self._written, artifact_id, png)
 
         return await self._keep(
             call, artifact_class="image", length=len(png), source=source, geometry=geometry, fill=fill
@@ -112,12 +111,15 @@ class ArtifactStore:
         _check_length(len(content), self._limits.file_bytes)
 
         async def fill(artifact_id: str) -> Copied:
-            await _thread(self._blobs.write, artifact_id, content)
-            return Copied(len(content), await _thread(_sha256, content))
+            return await _thread(self._written, artifact_id, content)
 
         return await self._keep(
             call, artifact_class="file", length=len(content), source=source, geometry=None, fill=fill
         )
+
+    def _written(self, artifact_id: str, content: bytes) -> Copied:
+        self._blobs.write(artifact_id, content)
+        return Copied(len(content), _sha256(content))
 
     async def import_file(
         self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str

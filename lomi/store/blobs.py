@@ -48,9 +48,8 @@ class Blobs:
         self._sync()
 
     def publish(self, artifact_id: str, artifact_class: str) -> None:
-        """Give a ready file its final name."""
+        """Give a ready file its final name. If that name is lost with the power, `recover` gives it again."""
         (self.path / f"{artifact_id}.ready").rename(self.final(artifact_id, artifact_class))
-        self._sync()
 
     def final(self, artifact_id: str, artifact_class: str) -> Path:
         """Where a published file is."""
