@@ -16,6 +16,8 @@ from harness.process import BrokerProcess, close_nursery, nursery, processes_tha
 
 GONE_S = 10.0
 """How soon what a broker started must be gone once it has stopped."""
+TEMPORARY = ("tmp", "lomi-", "playwright", ".org.chromium", ".com.google", "org.chromium")
+"""How temporary names of what a broker runs begin; a killed one can't remove its own."""
 _KEPT_NAMES = ("PATH", "LANG", "HOME", "USER", "LOGNAME", "SHELL", "PYTHONPATH", "PLAYWRIGHT_BROWSERS_PATH")
 
 
@@ -52,6 +54,7 @@ class World:
         self._lives = itertools.count(1)
         self._arms = itertools.count(1)
         self._orderly = True
+        self._never_killed = True
 
     def set_policy(self, text: str) -> None:
         """Write the policy for the next start."""
@@ -118,6 +121,7 @@ class World:
 
     def restart(self) -> BrokerProcess:
         """Start the next broker on the same home after the present one ended or was killed."""
+        self._never_killed = False
         if self.live.alive:
             self.live.kill()
         self.disarm()
@@ -129,6 +133,7 @@ class World:
         if self.broker is None:
             return
         if not self.broker.alive and not self._orderly:
+            self._never_killed = False
             self.start()
         if self.broker.alive:
             assert self.broker.stop() == 0, self.broker.stderr()
@@ -156,6 +161,9 @@ class World:
                 os.kill(pid, signal.SIGKILL)
         assert left == [], "processes of a stopped broker still run"
         assert list(self.runtime.iterdir()) == [], "a socket directory was left behind"
+        if self._never_killed:
+            strays = [path.name for path in self.root.iterdir() if path.name.startswith(TEMPORARY)]
+            assert strays == [], "temporary folders were left behind"
         sockets = [path for path in self.home.rglob("*") if path.is_socket()]
         assert sockets == []
 
