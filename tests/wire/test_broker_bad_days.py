@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from harness import (
     Agent,
@@ -12,6 +13,7 @@ from harness import (
     World,
     agent,
     locked_storage,
+    mcp_agent,
     opened_world,
     owner,
     policy_text,
@@ -21,7 +23,7 @@ from harness import (
 )
 from harness.process import processes_that_name
 from harness.stored import counters_of, layout_revision, layout_text
-from mcp_world import call, raw_helper
+from mcp_world import call, data_of, message, raw_helper
 
 from lomi.client.errors import ConnectionLostError
 
@@ -306,3 +308,55 @@ async def test_closing_is_told(own_world: World) -> None:
     assert outcome in ("APP_CLOSING", "CONTROL_REVOKED")
     assert await asyncio.to_thread(world.live.wait) == 0
     assert "late" not in layout_text(world.home)
+
+
+async def test_an_mcp_client_and_a_python_client_get_the_same_envelopes(world: World) -> None:
+    """Answers, envelope errors and failed receipts: the same structured content over both faces."""
+    async with agent(world) as qa, mcp_agent(world) as client:
+        bound = await client.call_tool("lomi_connect", {"workspaceId": qa.workspace})
+        assert bound.structured_content["data"]["workspaceId"] == qa.workspace
+        assert bound.structured_content["data"]["retryEpoch"] != qa.epoch
+        calls: list[tuple[str, dict[str, object]]] = [
+            ("lomi_workspace_list", {}),
+            ("lomi_panel_list", {"workspaceId": qa.workspace}),
+            ("lomi_connect", {"workspaceId": "w999999"}),
+            ("lomi_operation_get", {"operationId": "0" * 40}),
+            ("lomi_panel_list", {"workspaceId": qa.workspace, "limit": 501}),
+            ("lomi_workspace_create", {**await qa.revised(name="x"), "retryEpoch": "0" * 40}),
+        ]
+        for tool, arguments in calls:
+            theirs = await client.call_tool(tool, arguments)
+            ours = await qa.call(tool, arguments)
+            assert theirs.structured_content == msgspec.json.decode(ours.raw), tool
+            assert theirs.is_error == (ours.code is not None)
+        epoch = bound.structured_content["data"]["retryEpoch"]
+        stale = {"workspaceId": qa.workspace, "retryEpoch": epoch, "requestKey": "stale", "expectedRevision": "1"}
+        failed = await client.call_tool("lomi_workspace_create", {**stale, "name": "x"})
+        assert failed.is_error is False
+        assert failed.structured_content["data"]["result"]["code"] == "REVISION_CONFLICT"
+
+
+async def test_cancelling_an_mcp_request_cancels_its_operation(world: World) -> None:
+    """`notifications/cancelled` for a running command: Ctrl+C reaches it, the receipt is cancelled/partial."""
+    arguments = ["--discovery-file", str(world.live.discovery_file), "--discovery-key", world.live.discovery_key]
+    async with raw_helper(arguments, **world.environment(LOMI_CLIENT_LABEL="qa")) as helper:
+        bound = data_of(await helper.ask(call("lomi_connect", {"workspaceId": "w1"}, 1)))
+        listed = data_of(await helper.ask(call("lomi_workspace_list", {}, 2)))
+        keyed = {"workspaceId": "w1", "retryEpoch": bound["retryEpoch"], "waitMs": 15000}
+        create = {**keyed, "requestKey": "t", "expectedRevision": listed["domainRevision"], "cwdRelative": ""}
+        made = data_of(await helper.ask(call("lomi_terminal_create", {**create, "title": "cancelled"}, 3)))["result"]
+        place = {name: made[name] for name in ("panelId", "terminalSessionId", "leaseId")}
+        run = {**keyed, "requestKey": "r", **place, "command": "touch begun-mcp; sleep 300; touch over-mcp"}
+        await helper.send(call("lomi_terminal_run", run, 4))
+        await until((world.project / "begun-mcp").exists)
+        await helper.send(message("notifications/cancelled", {"requestId": 4, "reason": "enough"}))
+
+        def ended() -> StoredRow | None:
+            rows = [row for row in rows_of(world.home) if row.generation == place["terminalSessionId"]]
+            return rows[-1] if rows and rows[-1].state not in ("running", "cancelling") else None
+
+        row = await until(ended)
+        assert row is not None
+        assert row.short == "receipt cancelled/partial"
+        assert not (world.project / "over-mcp").exists()
+        assert await helper.end() == 0
