@@ -449,7 +449,8 @@ class _Run:
     async def _take_observation(self) -> None:
         operation, outcome = self._operation, self._observe
         lines: Observation | None = None
-        if outcome is not None and outcome.observe is not None and operation.wait_s > 0:
+        allowed = operation.definition.may_observe(operation.call.grant.scopes)
+        if outcome is not None and outcome.observe is not None and operation.wait_s > 0 and allowed:
             try:
                 async with asyncio.timeout(min(OBSERVE_S, operation.wait_s)):
                     seen = await captured(outcome.observe())

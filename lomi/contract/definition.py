@@ -19,6 +19,10 @@ GENERATION_FIELDS: dict[str, ResourceKind] = {
 }
 
 
+OBSERVATION_SCOPES = {"terminal": "terminal.read", "browser": "browser.read", "android": "android.observe"}
+"""What a session needs, by family, to be told what was seen after its act: the scope of reading the same."""
+
+
 def no_more_scopes(_: Any) -> tuple[str, ...]:
     """The scopes that the arguments add: none."""
     return ()
@@ -98,6 +102,11 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         lacking = tuple(scope for scope in (*self.scopes, *self.more_scopes(given)) if scope not in granted)
         either = self.either_scopes(given)
         return lacking if not either or any(scope in granted for scope in either) else (*lacking, either[0])
+
+    def may_observe(self, granted: Collection[str]) -> bool:
+        """Whether the reply to an act may carry what was seen after it."""
+        needed = OBSERVATION_SCOPES.get(self.family)
+        return needed is None or needed in granted
 
     @property
     def generation_field(self) -> str | None:

@@ -8,8 +8,10 @@ import pytest
 from broker_room import Room, open_room
 
 from lomi.contract.codes import OperationState
-from lomi.core.ids import OperationId
-from lomi.core.port import Act, Call, Outcome, Permit, Plan
+from lomi.contract.model import Observation
+from lomi.contract.scopes import SCOPES
+from lomi.core.ids import OperationId, WorkspaceId
+from lomi.core.port import Act, Call, Outcome, Permit, Plan, ResourceKey
 from lomi.store import StoreUnavailable
 
 STOP = {"conversationId": "a", "requestId": "b"}
@@ -140,3 +142,28 @@ async def test_what_comes_from_a_workspace_of_ones_own_is_in_the_grant(tmp_path:
         assert room.session.grant.admits_workspace(workspace)
         listed = await room.call("lomi_workspace_list")
         assert [row["id"] for row in listed["data"]["items"]] == ["w900", workspace]
+
+
+async def test_what_was_seen_after_an_act_is_told_only_to_who_may_read_it(tmp_path: Path) -> None:
+    """The observation of a phone needs android.observe, whatever scope allowed the act."""
+
+    async def stops(call: Call[Any], permit: Permit) -> Outcome:
+        async with permit.effect():
+            pass
+
+        async def observe() -> Observation:
+            return Observation(settled=True, lines=("a secret on the screen",))
+
+        return Outcome(result=None, observe=observe)
+
+    tools = [Act(tool="lomi_android_stop", act=stops)]
+    for scopes, told in ((SCOPES, True), (set(SCOPES) - {"android.observe"}, False)):
+        async with open_room(tmp_path / f"h{told}", tools, scopes=frozenset(scopes)) as room:
+            device = "00000000-0000-8000-8000-000000000001"
+            ledger = room.broker.ledger
+            panel = await ledger.open_panel(WorkspaceId(room.workspace), "android", "phone", device)
+            generation = await ledger.begin_generation(ResourceKey("android", device))
+            given = {"expectedRevision": "3", "deviceId": device, "generation": generation, "panelId": panel.id}
+            said = await room.mutate("lomi_android_stop", "a", **given)
+            assert said["data"]["state"] == "succeeded"
+            assert ("a secret" in str(said)) is told
