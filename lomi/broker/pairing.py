@@ -85,7 +85,7 @@ class Pairing:
             resources=frozenset(entry.resources),
             terminal_profile=entry.terminal_profile,
             lease_idle_s=entry.lease_idle_s,
-            decide=frozenset(entry.decide),
+            decide=entry.decided_tools(),
             decider="policy",
         )
 

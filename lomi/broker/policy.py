@@ -57,6 +57,10 @@ class ClientPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     lease_idle_s: int = 0
     decide: tuple[str, ...] = ()
 
+    def decided_tools(self) -> frozenset[str]:
+        """The tools whose decisions the policy takes; a file may leave `lomi_` out."""
+        return frozenset(name if name.startswith("lomi_") else f"lomi_{name}" for name in self.decide)
+
     def expanded_scopes(self) -> frozenset[str]:
         """The scopes with wildcards written out; those never bring setup, manage, settings.write or git."""
         found: set[str] = set()
@@ -106,7 +110,7 @@ def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str])
     if "workspace.read" not in scopes:
         faults.append(f"{place}: workspace.read is needed by every client")
     faults += [f"{place}: {s} also needs {', '.join(m)}" for s, m in missing_dependencies(scopes).items()]
-    faults += [f"{place}: {tool} takes no decision" for tool in client.decide if tool not in DECIDABLE]
+    faults += [f"{place}: {tool} takes no decision" for tool in sorted(client.decided_tools() - DECIDABLE)]
     faults += [f"{place}: no [[device]] is named {n!r}" for n in client.devices if n != EVERY and n not in devices]
     faults += [
         f"{place}: {origin!r} is no origin; write scheme://host[:port]"
@@ -209,5 +213,8 @@ def explain(policy: Policy) -> list[str]:
                 lines.append(f"  {name}: " + ", ".join(values))
         idle = f"{client.lease_idle_s} s without activity" if client.lease_idle_s else "never by time"
         lines.append(f"  leases end: {idle}")
-        lines.append("  decides itself: " + (", ".join(client.decide) or "nothing; every decision is refused at once"))
+        lines.append(
+            "  decides itself: "
+            + (", ".join(sorted(client.decided_tools())) or "nothing; every decision is refused at once")
+        )
     return lines
