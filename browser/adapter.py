@@ -32,19 +32,21 @@ def _tools(lives: Lives, ledger: Ledger) -> tuple[Read | Act, ...]:
     )
 
 
-def browser_adapter(environment: Mapping[str, str], own_ports: OwnPorts) -> AdapterFactory:
+def browser_adapter(environment: Mapping[str, str], own_ports: OwnPorts, most_pages: int) -> AdapterFactory:
     """The adapter, for the composition root."""
 
     def factory(ledger: Ledger) -> AbstractAsyncContextManager[Adapter]:
-        return _open(environment, own_ports, ledger)
+        return _open(environment, own_ports, most_pages, ledger)
 
     return factory
 
 
 @asynccontextmanager
-async def _open(environment: Mapping[str, str], own_ports: OwnPorts, ledger: Ledger) -> AsyncIterator[Adapter]:
+async def _open(
+    environment: Mapping[str, str], own_ports: OwnPorts, most_pages: int, ledger: Ledger
+) -> AsyncIterator[Adapter]:
     identity = RefusalIdentity.create(datetime.now(UTC))
-    settings = EngineSettings(arguments=(identity.engine_argument,))
+    settings = EngineSettings(most_pages=most_pages, arguments=(identity.engine_argument,))
     async with asyncio.TaskGroup() as tasks:
         engine = LazyEngine(settings, environment, tasks)
         lives = Lives(ledger, engine, tasks, own_ports, identity)

@@ -149,7 +149,7 @@ def adapters_for(setting: HostSetting, devices: Mapping[str, DevicePolicy]) -> S
     return (
         terminal_adapter(setting.home / "terminals", setting.environment),
         android_adapter(phones, specs_for(phones, devices, setting.environment), own_ports, sdk),
-        browser_adapter(setting.environment, own_ports),
+        browser_adapter(setting.environment, own_ports, setting.limits.browsers),
     )
 
 

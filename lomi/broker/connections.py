@@ -8,6 +8,7 @@ from typing import Protocol
 from lomi.broker.border import captured
 from lomi.broker.calls import SessionBackend
 from lomi.broker.loop import Loop
+from lomi.broker.paging import Cursors
 from lomi.broker.pairing import Pairing
 from lomi.broker.sessions import Session
 from lomi.broker.world import World
@@ -80,6 +81,7 @@ class Connections:
             peer_pid=connection.peer_pid,
             pairing_request_id=connection.pairing_request_id,
             since=world.clock.time(),
+            cursors=Cursors(world.limits.event_cursors),
         )
         try:
             selection = select(profile=hello.options.get("profile"), tools=hello.options.get("tools"))

@@ -8,14 +8,13 @@ import msgspec
 
 from lomi.broker.counters import Counters
 from lomi.broker.storing import storing
-from lomi.contract.codes import ErrorCode
+from lomi.contract.codes import Details, ErrorCode
 from lomi.core.ids import PanelId, ProjectId, WorkspaceId
 from lomi.core.layout import Layout, PanelRecord, ProjectRecord, WorkspaceRecord
 from lomi.core.port import Panel, Project, ResourceKey, Workspace
 from lomi.core.refusal import Refusal
 
 SaveLayout = Callable[[int, bytes], "asyncio.Future[None]"]
-MOST_WORKSPACES = 500
 
 
 def project_view(record: ProjectRecord) -> Project:
@@ -90,7 +89,7 @@ class LayoutRoom:
         record = self.layout.projects.get(project_id)
         return project_view(record) if record else None
 
-    def require_room_for_workspace(self) -> None:
+    def require_room_for_workspace(self, most: int) -> None:
         """Raise RESOURCE_EXHAUSTED when no further workspace may be opened."""
-        if len(self.layout.workspaces) >= MOST_WORKSPACES:
-            raise Refusal(ErrorCode.RESOURCE_EXHAUSTED, "limit_full")
+        if len(self.layout.workspaces) >= most:
+            raise Refusal(ErrorCode.RESOURCE_EXHAUSTED, "limit_full", details=Details(limit=most))

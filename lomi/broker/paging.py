@@ -11,13 +11,13 @@ from lomi.contract.limits import PAGE_BYTES
 from lomi.core.refusal import Refusal
 
 T = TypeVar("T", bound=msgspec.Struct)
-MOST_CURSORS = 64
 
 
 class Cursors:
-    """The cursors of one session. At most 64; when full, all are dropped and answer CURSOR_EXPIRED."""
+    """The cursors of one session. At most `most`; when full, all are dropped and answer CURSOR_EXPIRED."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
         self._places: dict[str, tuple[tuple[str, ...], int]] = {}
 
     def make(self, view: tuple[str, ...], offset: int) -> str:
@@ -25,7 +25,7 @@ class Cursors:
         known = next((cursor for cursor, place in self._places.items() if place == (view, offset)), None)
         if known is not None:
             return known
-        if len(self._places) >= MOST_CURSORS:
+        if len(self._places) >= self._most:
             self._places.clear()
         cursor = secrets.token_hex(16)
         self._places[cursor] = (view, offset)

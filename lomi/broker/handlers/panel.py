@@ -6,7 +6,7 @@ from lomi.broker.ledger import BrokerLedger
 from lomi.broker.paging import fit
 from lomi.broker.sessions import Session
 from lomi.broker.world import World
-from lomi.contract.codes import Details, ErrorCode
+from lomi.contract.codes import Details, ErrorCode, OperationState
 from lomi.contract.panel import (
     AndroidControl,
     Destination,
@@ -222,12 +222,23 @@ class PanelHandlers:
         holder = self._world.leases.holder(generation) if generation else None
         if holder is not None and holder.session_id == call.session_id:
             return None
+        self._require_room_for_claim(call)
         title = call.panel.title if call.panel else ""
         return Plan(
             title="Let an agent type into a terminal",
             lines=(f"terminal {title!r} ({given.panel_id})", f"PTY {generation}"),
             binding=(("panel", given.panel_id), ("terminalSessionId", str(generation))),
         )
+
+    def _require_room_for_claim(self, call: Call[PanelControlInput]) -> None:
+        limit = self._world.limits.terminal_claims
+        pending = [
+            operation
+            for operation in self._world.active.values()
+            if operation.definition.name == call.tool and operation.state is OperationState.AWAITING_USER
+        ]
+        if len(pending) >= limit:
+            raise Refusal(ErrorCode.RESOURCE_EXHAUSTED, "limit_full", details=Details(limit=limit))
 
     async def control(self, call: Call[PanelControlInput], permit: Permit) -> Outcome:
         """Give or end the lease. The id itself is filled in when the receipt is read; it is never stored."""

@@ -110,7 +110,7 @@ class WorkspaceHandlers:
 
     async def _new_workspace(self, project: str, name: str) -> tuple[WorkspaceRecord, str, PanelRecord]:
         room = self._world.layout
-        room.require_room_for_workspace()
+        room.require_room_for_workspace(self._world.limits.workspaces)
         await room.counters.stock("workspace", "panel", "tab", "project")
         workspace = WorkspaceRecord(room.counters.id("workspace"), project, name)
         return workspace, room.counters.id("tab"), PanelRecord(room.counters.id("panel"), "file", "Scratch")
