@@ -12,7 +12,7 @@ from lomi.demo.record import DemoFailedError
 
 READY_S = 60.0
 END_S = 30.0
-GONE_S = 5.0
+GONE_S = 15.0
 """How long its children's end may trail the broker's own: the kernel reaps a browser's processes one by one."""
 
 
@@ -40,6 +40,7 @@ class Broker:
         if self.exit_code is not None:
             return
         family = descendants(self._process.pid)
+        names = {pid: _name(pid) for pid in family}
         if self._process.returncode is None:
             self._process.send_signal(signal.SIGTERM)
         try:
@@ -50,10 +51,10 @@ class Broker:
             self.exit_code = await self._process.wait()
             raise DemoFailedError(f"the broker did not end within {END_S:.0f} s and was killed") from error
         finally:
-            self.left = await _left_of(family)
+            self.left = await _left_of(family, names)
 
 
-async def _left_of(family: Mapping[int, str | None]) -> tuple[str, ...]:
+async def _left_of(family: Mapping[int, str | None], names: Mapping[int, str]) -> tuple[str, ...]:
     """Who of a family is still there once it has had its time, by pid and name."""
     alive = dict(family)
     for _ in range(round(GONE_S / 0.02)):
@@ -61,7 +62,7 @@ async def _left_of(family: Mapping[int, str | None]) -> tuple[str, ...]:
         if not alive:
             break
         await asyncio.sleep(0.02)
-    return tuple(f"process {pid} ({_name(pid)})" for pid in sorted(alive))
+    return tuple(f"process {pid} ({names[pid]})" for pid in sorted(alive))
 
 
 def _name(pid: int, root: Path = Path("/proc")) -> str:

@@ -56,6 +56,11 @@ class Place:
         """The phone's own record."""
         return self.home / "devices" / "avd" / f"{PHONE}.avd" / "paper-journal.jsonl"
 
+    def evidence(self) -> list[Path]:
+        """Artifacts that are neither a picture nor the app: last words of an emulator that ended."""
+        stored = (self.home / "agent-control" / "artifacts").glob("*")
+        return [path for path in stored if path.is_file() and path.suffix not in (".png", ".apk")]
+
     def broker_environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The environment of the broker: ours with this home, and with bytecode allowed, else starts are slow."""
         kept = {n: v for n, v in given.items() if not n.startswith("LOMI_") and n != "PYTHONDONTWRITEBYTECODE"}

@@ -1,6 +1,7 @@
 """One whole run: the server, the broker, the agent, the story, the end, the judgement."""
 
 import asyncio
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -99,9 +100,17 @@ class Performance:
         if failed is not None:
             raise failed
 
+    def _keep(self) -> None:
+        """Copy what the phone wrote down, and the last words of what failed, before the home is removed."""
+        if self._place.journal.exists():
+            shutil.copyfile(self._place.journal, self._setting.folder / "phone.log.jsonl")
+        for evidence in self._place.evidence():
+            shutil.copyfile(evidence, self._setting.folder / f"evidence-{evidence.stem[:8]}.txt")
+
     def findings(self) -> list[Finding]:
         """What the phone's journal, the web server's log, the receipts and the system say; blocking."""
         broker, journal = self._broker, judge.read_journal(self._place.journal)
+        self._keep()
         calls = [call for step in self._notebook.steps for call in step.calls]
         return [
             *judge.judge_phone(journal, NAME, EMAIL, self._setting.app.package),

@@ -35,8 +35,28 @@ def test_the_demo_ends_well_and_its_report_is_whole(tmp_path: Path) -> None:
     posts = [line for line in (folder / "web.log.jsonl").read_text().splitlines() if "POST" in line]
     assert [json.loads(post)["fields"]["name"] for post in posts] == [NAME]
     assert EMAIL in posts[0]
+    assert NAME in (folder / "phone.log.jsonl").read_text()
     assert "default-src 'none'" in (folder / "report.html").read_text().replace("&#x27;", "'")
     assert "\x1b" not in done.stderr
+
+
+@pytest.mark.timeout(120)
+def test_a_phone_that_ends_at_once_fails_the_demo_with_its_last_words(tmp_path: Path) -> None:
+    """The exit code, the report and the evidence all tell of the failure, and the rest is still taken down."""
+    (tmp_path / "faults.toml").write_text('[[fault]]\nname = "exit_early"\ntext = "out of ink"\n')
+    environment = {**os.environ, "PAPER_FAULTS": str(tmp_path / "faults.toml")}
+    done = subprocess.run(
+        [*COMMAND, tmp_path / "out"], capture_output=True, text=True, check=False, timeout=100, env=environment
+    )
+    assert done.returncode == 1
+    assert "FAIL Boot a phone" in done.stderr
+    assert "ok      No process and no temporary file is left" in done.stderr
+    suite = Xml.parse(tmp_path / "out" / "junit.xml").getroot()[0]
+    assert int(suite.get("skipped", "0")) == len(PLAN) - 4
+    assert "Something failed" in (tmp_path / "out" / "report.html").read_text()
+    words = [path.read_text() for path in (tmp_path / "out").glob("evidence-*.txt")]
+    assert len(words) == 1
+    assert "out of ink" in words[0]
 
 
 @pytest.mark.timeout(120)
