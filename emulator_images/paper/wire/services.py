@@ -42,10 +42,8 @@ async def serve(phone: Phone, connection: Connection, reverses: "Reverses", stre
         await serve_sync(phone.files, stream)
     elif name in {"root", "unroot"}:
         await _switch_user(phone, connection, stream, root=name == "root")
-    elif name == "remount":
-        await stream.write(
-            b"remount succeeded\n" if phone.files.root else b'Not running as root. Try "adb root" first.\n'
-        )
+    elif name in {"remount", "tcpip"}:
+        await stream.write(_mode_answer(phone, name, rest).encode())
     elif name == "reboot":
         phone.record("reboot", reason=rest)
         phone.reboot_asked.set()
@@ -58,6 +56,13 @@ async def serve(phone: Phone, connection: Connection, reverses: "Reverses", stre
             pass
     else:
         await _socket(stream, name, rest)
+
+
+def _mode_answer(phone: Phone, name: str, port: str) -> str:
+    """What adbd says; it listens on TCP already, so that for `tcpip` nothing has to be restarted."""
+    if name == "tcpip":
+        return f"restarting in TCP mode port: {port}\n"
+    return "remount succeeded\n" if phone.files.root else 'Not running as root. Try "adb root" first.\n'
 
 
 async def _switch_user(phone: Phone, connection: Connection, stream: Stream, *, root: bool) -> None:
