@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from broker_room import Room, open_room
+from broker_room import Room, a_session, open_room
 
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
@@ -71,3 +71,23 @@ async def test_a_close_that_ended_one_of_two_runtimes_says_partial(tmp_path: Pat
         assert len(phones.stopped) == 1
         assert (said["state"], said["effectState"]) == ("failed", "partial")
         assert room.workspace in room.broker.world.layout.layout.workspaces
+
+
+async def test_a_page_whose_session_is_gone_can_be_closed_by_another(tmp_path: Path) -> None:
+    """While its session is there it is busy; afterwards it must not stay for ever."""
+    pages = Phones()
+    pages.kind = "browser"
+    async with open_room(tmp_path / "h", runtimes=pages) as room:
+        broker, ledger = room.broker, room.broker.ledger
+        opener, _ = a_session(broker, "c901")
+        panel = await ledger.open_panel(WorkspaceId(room.workspace), "browser", "page", None)
+        assert panel.resource is not None
+        ledger.grant_lease(await ledger.begin_generation(panel.resource), opener.id)
+        given = {"expectedRevision": str(broker.world.layout.revision), "panelId": panel.id}
+        said = await room.mutate("lomi_panel_close", "a", **given)
+        assert said.get("reason") == "already_leased"
+        broker.loop.end_session(opener)
+        broker.world.sessions.remove(opener)
+        said = await room.mutate("lomi_panel_close", "b", **given)
+        assert said["data"]["state"] == "succeeded"
+        assert pages.stopped == [panel.id]

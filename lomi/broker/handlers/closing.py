@@ -33,7 +33,7 @@ class Closing:
         Raises:
             Refusal: SCOPE_DENIED, also for the last view of a running phone that is out of the grant;
                 PROTECTED_ORIGIN_TERMINAL for a live terminal that is not this session's; TARGET_BUSY for a live page of
-                another session.
+                another session that is still there.
         """
         records = self._world.layout.layout.panels
         last = self._last_views(panels)
@@ -49,7 +49,8 @@ class Closing:
                     if owner != call.session_id:
                         raise Refusal(ErrorCode.PROTECTED_ORIGIN_TERMINAL, field="/panelId")
                 case "browser":
-                    if owner != call.session_id:
+                    # A page whose session is gone is nobody's: it could be neither claimed nor closed.
+                    if owner != call.session_id and owner is not None and self._world.sessions.get(owner) is not None:
                         held = Details(owner=owner)
                         raise Refusal(ErrorCode.TARGET_BUSY, "already_leased", field="/panelId", details=held)
                 case "android":
