@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> Report:
             with ExitStack() as stack:
                 alone = started(name, stack, warm=False)
                 alone.navigate(SMALL)
-                board.note("memory", alone, processes.pss_mib(alone.roots))
+                board.note("memory", alone, processes.tree_mib(alone.roots))
         with ExitStack() as stack:
             _measure(board, [started(name, stack, warm=True) for name in _ALL], options.rounds)
     _judge(report, board)
@@ -128,9 +128,7 @@ def _judge(report: Report, board: Board) -> None:
     what = "warm new session, its first page"
     rows.append(row(what, ours("first page"), board.best("first page"), target=0.5))
     rows.append(row("start to initialize", ours("start"), board.best("start")))
-    rows.append(
-        row("memory of the whole tree (PSS), one page", ours("memory"), board.best("memory"), target=1.0, unit="MiB")
-    )
+    rows.append(row("memory of the whole tree, one page", ours("memory"), board.best("memory"), target=1.0, unit="MiB"))
 
 
 def _chromium() -> str:
