@@ -40,7 +40,7 @@ async def answers(running: Broker) -> bool:
 
 
 def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    return len(os.listdir("/proc/self/fd"))
 
 
 def is_there(path: str) -> bool:
