@@ -5,6 +5,6 @@ import pytest
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """End the process that forks brokers."""
-    from harness.process import close_nursery  # noqa: PLC0415
+    from harness.process import close_nursery
 
     close_nursery()
