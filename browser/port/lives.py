@@ -209,6 +209,11 @@ class Lives:
         generation = self._ledger.current(resource)
         return "ready" if generation in self._lives else "exited"
 
+    def process(self, resource: ResourceKey) -> int | None:
+        """None: no client runs inside."""
+        del resource
+        return None
+
     def check_claim(self, call: Call[Any]) -> None:
         """A page's lease comes with its opening; it can't be claimed."""
         del call

@@ -166,6 +166,11 @@ class Lives:
         phone = self._phones.get(resource.name)
         return _STATES[phone.phase] if phone is not None else "unobserved"
 
+    def process(self, resource: ResourceKey) -> int | None:
+        """None: no client runs inside."""
+        del resource
+        return None
+
     def check_claim(self, call: Call[Any]) -> None:
         """Only a running phone can be controlled."""
         phone = self.phone(call.input.device_id)

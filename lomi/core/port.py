@@ -388,6 +388,10 @@ class Runtimes(Protocol):
         """How the resource stands, from memory."""
         ...
 
+    def process(self, resource: ResourceKey) -> int | None:
+        """The process that hosts whatever runs inside the resource, None where nothing of a client's can."""
+        ...
+
     def check_claim(self, call: Call[Any]) -> None:
         """Raise `Refusal` when input control can't be claimed now (not running, prompt not idle)."""
         ...

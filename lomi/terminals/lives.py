@@ -57,6 +57,11 @@ class Lives:
             return "exited"
         return "ready" if terminal.prompt == "ready" else "running"
 
+    def process(self, resource: ResourceKey) -> int | None:
+        """The shell."""
+        terminal = self.terminals.get(self._ledger.current(resource))
+        return terminal.process.name.pid if terminal is not None and terminal.process is not None else None
+
     def check_claim(self, call: Call[Any]) -> None:
         """A terminal is claimed at an idle prompt only."""
         self.check_prompt(call)

@@ -20,10 +20,14 @@ class Phones:
 
     def __init__(self, most: int = 16) -> None:
         self._most = most
+        self.host: int | None = None
         self.stopped: list[str] = []
 
     def state(self, resource: ResourceKey) -> RuntimeState:
         return "ready"
+
+    def process(self, resource: ResourceKey) -> int | None:
+        return self.host
 
     def check_claim(self, call: Call[Any]) -> None:
         return

@@ -1,5 +1,8 @@
 """Panels: list, focus, move, close; and control, the one way to a lease of what exists already."""
 
+from pathlib import Path
+
+from lomi.broker.ancestry import ancestors_of
 from lomi.broker.handlers.closing import Closing
 from lomi.broker.layout_room import resource_of
 from lomi.broker.ledger import BrokerLedger
@@ -207,7 +210,14 @@ class PanelHandlers:
                 raise Refusal(ErrorCode.TARGET_BUSY, "already_leased", details=Details(owner=holder.session_id))
             if self._world.leases.taken(resource):
                 raise Refusal(ErrorCode.CONTROL_REVOKED, "taken_over")
+            self._require_not_its_host(call, resource)
             self._world.runtimes[resource.kind].check_claim(call)
+
+    def _require_not_its_host(self, call: Call[PanelControlInput], resource: ResourceKey) -> None:
+        host = self._world.runtimes[resource.kind].process(resource)
+        session = self._world.sessions.get(call.session_id)
+        if host is not None and session is not None and host in ancestors_of(session.peer_pid, Path("/proc")):
+            raise Refusal(ErrorCode.PROTECTED_ORIGIN_TERMINAL, "hosts_the_agent", field="/panelId")
 
     def plans_control(self, call: Call[PanelControlInput]) -> bool:
         """Only the claim of a terminal may be a person's to decide."""
