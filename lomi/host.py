@@ -142,10 +142,12 @@ async def clear_dead_layout(broker: Broker) -> None:
     await room.change(changed)
 
 
-def adapters_for(setting: HostSetting, devices: Mapping[str, DevicePolicy]) -> Sequence[AdapterFactory]:
-    """The adapters of this build, with what each needs of the home."""
+def adapters_for(
+    setting: HostSetting, devices: Mapping[str, DevicePolicy], names: dict[str, str]
+) -> Sequence[AdapterFactory]:
+    """The adapters of this build, with what each needs of the home; `names` of phones are kept current."""
     phones, own_ports = setting.home / "devices", OwnPorts()
-    sdk = sdk_setting(phones / "sdk", setting.environment, max(0, setting.limits.devices - len(devices)))
+    sdk = sdk_setting(phones / "sdk", setting.environment, max(0, setting.limits.devices - len(devices)), names)
     return (
         terminal_adapter(setting.home / "terminals", setting.environment),
         android_adapter(phones, specs_for(phones, devices, setting.environment), own_ports, sdk),
@@ -206,7 +208,8 @@ async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[
             faces=BothFaces(),
             yolo=yolo,
         )
-        factories = adapters_for(setting, devices)
+        names = {device_id: device.name for device_id, device in devices.items()}
+        factories = adapters_for(setting, devices, names)
         async with open_broker(broker_setting, store, factories) as broker:
             await clear_dead_layout(broker)
             workspace_id = await ensure_project(broker, setting.project)
@@ -216,7 +219,7 @@ async def open_host(setting: HostSetting, stop: asyncio.Event) -> AsyncIterator[
                 yolo=yolo,
                 limitations=lambda: this_host().limitations,
                 qualified=this_host().qualified,
-                devices={device_id: device.name for device_id, device in devices.items()},
+                devices=names,
             )
             async with _listening(setting, broker, instance_id, owner) as endpoint:
                 yield Ready(

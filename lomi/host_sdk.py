@@ -29,8 +29,8 @@ _HEADLESS = ("-no-window", "-no-audio", "-no-boot-anim", "-no-metrics", "-camera
 _GPU = {"auto": "auto", "host": "host", "software": "swiftshader_indirect"}
 
 
-def sdk_setting(root: Path, environment: Mapping[str, str], most_devices: int) -> SdkSetting:
-    """What the Android adapter needs for set-up and management below `root`."""
+def sdk_setting(root: Path, environment: Mapping[str, str], most_devices: int, names: dict[str, str]) -> SdkSetting:
+    """What the Android adapter needs for set-up and management below `root`; it keeps `names` current."""
     own = _own_sdk(environment)
     emulated = _Emulated(environment, own)
     return SdkSetting(
@@ -40,6 +40,7 @@ def sdk_setting(root: Path, environment: Mapping[str, str], most_devices: int) -
         images_of=lambda sdk, manifest: {**_paper(), **_read_only(own), **_installed(sdk, manifest)},
         spec_of=lambda device, image, avds, user_home: emulated.spec(device, image, avds, user_home, root / "sdk"),
         most_devices=most_devices,
+        names=names,
     )
 
 

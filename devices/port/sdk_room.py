@@ -29,7 +29,10 @@ SpecOf = Callable[[ManagedDevice, Image, Path, Path], DeviceSpec]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdkSetting:
-    """What the composition root knows: where the SDK lies, whom to ask for packages, and what can be booted."""
+    """What the composition root knows: where the SDK lies, whom to ask for packages, and what can be booted.
+
+    `names` are the phones of this broker by id, for its owner; the managed ones are kept current in it.
+    """
 
     root: Path
     repository: str
@@ -37,6 +40,7 @@ class SdkSetting:
     images_of: ImagesOf
     spec_of: SpecOf
     most_devices: int
+    names: dict[str, str]
 
 
 class SdkRoom:
@@ -74,7 +78,10 @@ class SdkRoom:
             known, self.devices_revision = await self.book.read()
         except DeviceFault:
             known, self.devices_revision = None, None
+        for device in self.devices:
+            self._setting.names.pop(device.device_id, None)
         self.devices = known.items if known is not None else ()
+        self._setting.names.update({device.device_id: device.name for device in self.devices})
 
     def spec(self, device: ManagedDevice) -> DeviceSpec | None:
         """What starts a phone, None while its image is not there."""

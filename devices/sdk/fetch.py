@@ -20,7 +20,8 @@ async def fetch_document(url: str, *, limit: int, within: float) -> bytes:
     """A small document, at most `limit` bytes, in a thread.
 
     Raises:
-        SetupFailed: reason catalogue_unreachable or catalogue_invalid.
+        SetupFailed: reason catalogue_unreachable (field status: what the server answered, 0 for nothing) or
+            catalogue_invalid.
     """
     return await asyncio.to_thread(_document, url, limit, within)
 
@@ -50,7 +51,8 @@ def _document(url: str, limit: int, within: float) -> bytes:
         with _open(url, 0, within) as response:
             raw = response.read(limit + 1)
     except (OSError, http.client.HTTPException) as broken:
-        raise SetupFailed("catalogue_unreachable", f"{url}: {broken}") from broken
+        status = broken.code if isinstance(broken, urllib.error.HTTPError) else 0
+        raise SetupFailed("catalogue_unreachable", f"{url}: {broken}", fields={"status": status}) from broken
     if len(raw) > limit:
         raise SetupFailed("catalogue_invalid", f"more than {limit} bytes at {url}")
     return raw

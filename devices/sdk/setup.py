@@ -21,7 +21,10 @@ from lomi.disk.private import private_directory
 
 GOOGLE = "https://dl.google.com/android/repository/"
 TOOLS = ("platform-tools", "emulator")
-_REPOSITORY, _SITES = "repository2-3.xml", "addons_list-5.xml"
+_REPOSITORIES = tuple(f"repository2-{version}.xml" for version in (3, 2, 1))
+_SITES = tuple(f"addons_list-{version}.xml" for version in (5, 4, 3))
+"""Newest schema first; mirrors may have older ones only."""
+_NOT_FOUND = 404
 _DOCUMENT_LIMIT = 8 << 20
 _AT_ONCE = 4
 _SPARE = 1 << 30
@@ -255,10 +258,19 @@ class Setup:
             document = await fetch_document(url, limit=_DOCUMENT_LIMIT, within=within)
             return await asyncio.to_thread(read_repository, document, url, self._host)
 
-        sites_url = urljoin(self._base, _SITES)
-        parts = [await read(urljoin(self._base, _REPOSITORY))]
-        sites = read_sites(await fetch_document(sites_url, limit=_DOCUMENT_LIMIT, within=within), sites_url)
-        parts += await _all_of([read(url) for url in sites])
+        async def newest(names: tuple[str, ...]) -> tuple[bytes, str]:
+            for name in names:
+                url = urljoin(self._base, name)
+                try:
+                    return await fetch_document(url, limit=_DOCUMENT_LIMIT, within=within), url
+                except SetupFailed as fault:
+                    if fault.fields.get("status") != _NOT_FOUND or name == names[-1]:
+                        raise
+            raise AssertionError("the last name answers or raises")
+
+        document, url = await newest(_REPOSITORIES)
+        parts = [await asyncio.to_thread(read_repository, document, url, self._host)]
+        parts += await _all_of([read(site) for site in read_sites(*await newest(_SITES))])
         return merged(parts)
 
     def _check_room(self, plan: Plan) -> None:

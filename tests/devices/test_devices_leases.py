@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import time
@@ -174,3 +175,26 @@ async def test_the_last_words_of_a_failed_start_are_an_artifact() -> None:
             assert (found["mediaType"], found["source"]["deviceId"]) == ("application/octet-stream", panel["deviceId"])
             (path,) = [one for one in world.home.rglob(f"*{kept}*") if one.is_file()]
             assert words in path.read_text(encoding="utf-8")
+
+
+async def test_a_persons_takeover_lifts_what_is_held() -> None:
+    """A finger is down when the person takes over: it is lifted at once, and the agent's next move is refused."""
+    async with a_place() as world, agent(world) as qa:
+        target = await running(qa)
+        lease = (await claim(qa, target)).result["leaseId"]
+        finger = {"type": "touch", "space": "hardware_display", "identifier": 0, "x": 100, "y": 900}
+        assert (await press(qa, target, lease, 1, **finger, phase="down")).data["state"] == "succeeded"
+        record = world.home / "devices" / "avd" / f"{PHONE}.avd" / "paper-journal.jsonl"
+
+        def lifted() -> bool:
+            rows = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+            return [row["kind"] for row in rows if row["event"] == "motion"] == ["DOWN", "UP"]
+
+        assert not lifted()
+        await owner(world, "take", name=target["panelId"])
+        await until(lifted, 5.0)
+        late = await press(qa, target, lease, 2, **finger, phase="move")
+        assert (late.code, late.reason) == ("CONTROL_REVOKED", "taken_over")
+        assert (await claim(qa, target)).reason == "taken_over"
+        await owner(world, "give_back", name=target["panelId"])
+        assert (await claim(qa, target)).data["state"] == "succeeded"

@@ -6,6 +6,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness import (
@@ -17,6 +18,7 @@ from harness import (
     agent,
     mcp_agent,
     opened_world,
+    owner,
     policy_text,
     until,
 )
@@ -133,6 +135,7 @@ async def test_a_paper_phone_is_created_booted_changed_wiped_and_deleted() -> No
         assert (row["deviceId"], row["image"], row["profile"]) == (device, "paper-36", "small_phone")
         assert made.result["devicesRevision"] == (await inventory(qa))["devicesRevision"]
         assert (await inventory(other))["devices"] == []
+        assert [row["title"] for row in (await owner(world, "ps"))["resources"]] == ["Phone one"]
         unseen = await manage(
             other,
             type="delete",
@@ -360,3 +363,29 @@ async def test_an_mcp_client_hears_how_far_a_setup_has_come() -> None:
         done = await helper.call_tool(APPLY, given, progress_callback=progress)
         assert done.structured_content["data"]["state"] == "succeeded", done.structured_content
         assert any(f"{IMAGE} 7, 2 of 2" in words for words in told), told
+
+
+async def test_a_persons_own_sdk_is_used_and_never_written(tmp_path: Path) -> None:
+    """With ANDROID_HOME its images and its emulator serve phones of ours; not one file of it changes."""
+    own = tmp_path / "sdk"
+    image, emulator = own.joinpath(*IMAGE.split(";")), own / "emulator"
+    for folder, path, major in ((image, IMAGE, 9), (emulator, "emulator", 36)):
+        folder.mkdir(parents=True)
+        (folder / "package.xml").write_text(
+            f'<r><localPackage path="{path}"><revision><major>{major}</major></revision>'
+            "<display-name>own</display-name></localPackage></r>"
+        )
+    (emulator / "emulator").write_text("#!/bin/sh\nexit 1\n")
+    (emulator / "emulator").chmod(0o755)
+    before = {path: path.stat().st_mtime_ns for path in own.rglob("*")}
+    with opened_world(policy_text(client()), start=False) as world:
+        await asyncio.to_thread(world.start, more={"ANDROID_HOME": str(own)})
+        async with agent(world, token="qa") as qa:
+            device, _ = await created(qa, image=IMAGE)
+            (row,) = (await inventory(qa))["devices"]
+            assert (row["image"], row["imageRevision"]) == (IMAGE, "9")
+            config = next((world.home / "devices" / "sdk" / "avd").glob("*.avd/config.ini")).read_text()
+            assert f"image.sysdir.1={image}/" in config
+            _, start = await started(qa, device)
+            assert start.result["reason"] in ("no_kvm", "no_memory", "no_space", "emulator_exited"), start.raw
+    assert {path: path.stat().st_mtime_ns for path in own.rglob("*")} == before

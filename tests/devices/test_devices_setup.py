@@ -333,3 +333,17 @@ async def test_googles_tools_are_judged_by_files(tmp_path: Path, front_end: str)
         sdk, ends, home, name="one", image="system-images;x", device="pixel", environment=environment, world=World()
     )
     assert config.exists()
+
+
+async def test_a_mirror_of_older_schemas_is_read(tmp_path: Path) -> None:
+    """Where the newest documents are missing the older ones are read; where none is there, that is said."""
+    async with a_mirror() as mirror:
+        mirror.publish(package("image;a", GOOD, "good.zip"))
+        for newest, older in (("repository2-3", "repository2-1"), ("addons_list-5", "addons_list-3")):
+            mirror.files[f"/{older}.xml"] = mirror.files.pop(f"/{newest}.xml")
+        setup = await a_setup(tmp_path, mirror)
+        assert [one.path for one in (await setup.catalogue()).packages] == ["image;a"]
+        del mirror.files["/repository2-1.xml"]
+        missing = await fault_of(setup.catalogue(refresh=True))
+        assert missing is not None
+        assert (missing.reason, missing.fields["status"]) == ("catalogue_unreachable", 404)
