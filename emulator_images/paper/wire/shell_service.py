@@ -13,6 +13,8 @@ from emulator_images.paper.wire.transport import Stream, StreamClosedError
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN, WINDOW_SIZE = range(6)
 _HEADER = struct.Struct("<BI")
 _CHUNK = 32 * 1024
+_MOST_WAITING = 256 * 1024
+"""Bytes of output that wait for the client before the command has to."""
 
 
 class _Raw:
@@ -31,11 +33,19 @@ class _Raw:
 
 
 class _Packets:
-    """The shell protocol's packets on a stream."""
+    """The shell protocol's packets on a stream.
 
-    def __init__(self, stream: Stream) -> None:
+    What is written while the client has yet to take the last packet goes out together, as from behind a pipe.
+    """
+
+    def __init__(self, stream: Stream, tasks: asyncio.TaskGroup) -> None:
         self._stream = stream
+        self._tasks = tasks
         self._closed = False
+        self._waiting = bytearray()
+        self._broken = False
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def read(self) -> bytes:
         """The next bytes of standard input; empty once the client closed it."""
@@ -53,10 +63,41 @@ class _Packets:
         return b""
 
     async def send(self, kind: int, payload: bytes) -> None:
-        """Send one kind of output."""
+        """Send one kind of output.
+
+        Raises:
+            StreamClosedError: the client has closed the stream.
+        """
         for start in range(0, len(payload), _CHUNK):
             part = payload[start : start + _CHUNK]
-            await self._stream.write(_HEADER.pack(kind, len(part)) + part)
+            self._waiting += _HEADER.pack(kind, len(part)) + part
+            if self._idle.is_set():
+                self._idle.clear()
+                self._tasks.create_task(self._pump())
+            if len(self._waiting) > _MOST_WAITING:
+                await self._idle.wait()
+        if self._broken:
+            raise StreamClosedError
+
+    async def sent(self) -> None:
+        """Wait until the client has taken everything.
+
+        Raises:
+            StreamClosedError: it has closed the stream.
+        """
+        await self._idle.wait()
+        if self._broken:
+            raise StreamClosedError
+
+    async def _pump(self) -> None:
+        while self._waiting and not self._broken:
+            together, self._waiting = bytes(self._waiting), bytearray()
+            try:
+                await self._stream.write(together)
+            except StreamClosedError:
+                self._broken = True
+        self._waiting.clear()
+        self._idle.set()
 
 
 class _Output:
@@ -78,10 +119,18 @@ async def serve_shell(phone: Phone, stream: Stream, service: str) -> None:
         raw = _Raw(stream)
         await _run(phone, command, Streams(raw, raw, raw), terminal=True)
         return
-    packets = _Packets(stream)
-    streams = Streams(packets, _Output(packets, STDOUT), _Output(packets, STDERR))
-    code = await _run(phone, command, streams, terminal="pty" in options)
-    await packets.send(EXIT, bytes([code & 255]))
+    failure: StreamClosedError | None = None
+    async with asyncio.TaskGroup() as tasks:
+        packets = _Packets(stream, tasks)
+        streams = Streams(packets, _Output(packets, STDOUT), _Output(packets, STDERR))
+        try:
+            code = await _run(phone, command, streams, terminal="pty" in options)
+            await packets.send(EXIT, bytes([code & 255]))
+            await packets.sent()
+        except StreamClosedError as closed:
+            failure = closed  # raised below, outside the group that would wrap it
+    if failure is not None:
+        raise failure
 
 
 async def serve_exec(phone: Phone, stream: Stream, command: str) -> None:
