@@ -1,4 +1,4 @@
-"""Kill after kill: a random tool at a random pass of a random failpoint, a restart, and the laws checked each time."""
+"""Kill after kill: a random tool at a random failpoint and pass, then a restart, and the laws checked each time."""
 
 import asyncio
 import random
