@@ -4,7 +4,10 @@ import asyncio
 import os
 from collections.abc import Mapping
 
+from playwright.async_api import Error as PlaywrightError
+
 from browser.engine import Engine, EngineSettings, running
+from browser.errors import EngineUnavailableError
 
 
 class LazyEngine:
@@ -30,9 +33,15 @@ class LazyEngine:
         return await asyncio.shield(self._engine)
 
     async def _run(self, engine: "asyncio.Future[Engine]") -> None:
-        async with running(self._settings, environment=self._environment) as pool:
-            engine.set_result(pool)
-            await self._over.wait()
+        try:
+            async with running(self._settings, environment=self._environment) as pool:
+                engine.set_result(pool)
+                await self._over.wait()
+        except (OSError, PlaywrightError) as error:
+            # The driver did not start: whoever waits is told, and the next page tries again.
+            self._engine = None
+            if not engine.done():
+                engine.set_exception(EngineUnavailableError("engine_start_failed", said=str(error)[:300]))
 
     def close(self) -> None:
         """Let the engine end, if there is one."""

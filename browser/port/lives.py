@@ -15,10 +15,10 @@ from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
 from lomi.contract.panel import RuntimeState
 from lomi.core.grant import EVERY, Grant
-from lomi.core.ids import GenerationId, LeaseId
+from lomi.core.ids import GenerationId, LeaseId, PanelId
 from lomi.core.own_ports import OwnPorts
 from lomi.core.port import Call, Ledger, Panel, Permit, ResourceKey
-from lomi.core.refusal import Refusal
+from lomi.core.refusal import EffectFailed, Refusal
 
 
 @dataclass(slots=True, eq=False)
@@ -151,7 +151,7 @@ class Lives:
             panel = await self._ledger.open_panel(views[0].workspace_id, "browser", "Popup", None)
             assert panel.resource is not None
             generation = await self._ledger.begin_generation(panel.resource)
-        except Refusal as said:
+        except (Refusal, EffectFailed) as said:
             raise AdmissionRefusedError("no_panel") from said
         self._popups[generation] = panel
         return generation
@@ -221,6 +221,22 @@ class Lives:
 
     def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
         """Nothing is held down in a page between actions."""
+
+    def owner_gone(self, generation: GenerationId) -> None:
+        """A page reaches the network by its owner's grant: it ends with its owner, and its panel too."""
+        life = self._lives.get(generation)
+        resource = self._ledger.resource(generation)
+        if life is not None:
+            panels = self._ledger.panels_of(resource) if resource is not None else ()
+            self._tasks.create_task(self._end_abandoned(life, tuple(panel.id for panel in panels)))
+
+    async def _end_abandoned(self, life: Life, panels: tuple[PanelId, ...]) -> None:
+        await close_page(life.page)
+        await life.over.wait()
+        for panel in panels:
+            # A panel that can't be taken out now is closed with the next broker's layout.
+            with suppress(Refusal, EffectFailed):
+                await self._ledger.close_panel(panel)
 
     async def close(self, resource: ResourceKey, permit: Permit) -> None:
         """End the page; its context ends with its last page."""

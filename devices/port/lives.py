@@ -185,6 +185,9 @@ class Lives:
             if running is not None and running.identity.generation == generation:
                 self._tasks.create_task(self._release(phone))
 
+    def owner_gone(self, generation: GenerationId) -> None:
+        """Phones belong to nobody."""
+
     async def _release(self, phone: Phone) -> None:
         try:
             await phone.hands.release()

@@ -12,7 +12,7 @@ from lomi.contract.codes import Details, ErrorCode
 from lomi.core.ids import PanelId, ProjectId, WorkspaceId
 from lomi.core.layout import Layout, PanelRecord, ProjectRecord, WorkspaceRecord
 from lomi.core.port import Panel, Project, ResourceKey, Workspace
-from lomi.core.refusal import Refusal
+from lomi.core.refusal import EffectFailed, Refusal
 
 SaveLayout = Callable[[int, bytes], "asyncio.Future[None]"]
 
@@ -36,6 +36,10 @@ def resource_of(record: PanelRecord) -> ResourceKey | None:
     return ResourceKey(record.resource_kind, record.resource_name)
 
 
+class LayoutBuiltOnError(Exception):
+    """Raised when a change could not be stored by itself, and a later one that holds it may yet be."""
+
+
 class LayoutRoom:
     """Holds the present layout. `revision` is the domain revision: stored, and only growing."""
 
@@ -50,6 +54,7 @@ class LayoutRoom:
 
         Raises:
             Refusal: STORAGE_UNAVAILABLE when it could not be stored; the earlier layout stands then.
+            LayoutBuiltOnError: as above, but a later change has built on it, which may yet be stored with it.
         """
         before, revision = self.layout, self.revision
         if layout == before:
@@ -58,10 +63,23 @@ class LayoutRoom:
         saved = self._save(self.revision, msgspec.json.encode(layout))
         try:
             await storing(saved)
-        except Refusal:
-            if self.layout is layout:
-                self.layout = before
+        except Refusal as refused:
+            if self.layout is not layout:
+                raise LayoutBuiltOnError from refused
+            self.layout = before
             raise
+
+    async def change_only(self, layout: Layout) -> None:
+        """As `change`, for an effect that is this change and nothing else.
+
+        Raises:
+            EffectFailed: it could not be stored and the earlier layout stands: nothing was done.
+            LayoutBuiltOnError: it could not be stored, and a later change has built on it meanwhile.
+        """
+        try:
+            await self.change(layout)
+        except Refusal as refused:
+            raise EffectFailed(refused, partial=False) from refused
 
     def panel(self, panel_id: str) -> Panel | None:
         """A panel by id, as adapters see it."""

@@ -133,6 +133,10 @@ class Loop:
             if operation.state in (OperationState.QUEUED, OperationState.AWAITING_USER):
                 operation.cancel_asked.set()
         self._world.leases.end_of_session(session.id)
+        for generation in [made for made, owner in self._world.owners.items() if owner == session.id]:
+            resource = self._world.generations.resource(generation)
+            if resource is not None and resource.kind in self._world.runtimes:
+                self._world.runtimes[resource.kind].owner_gone(generation)
 
     def _refusal_on_record(self, definition: Definition, given: Any) -> Refusal | None:
         if definition.checks_revision and given.expected_revision not in (None, str(self._world.layout.revision)):

@@ -64,6 +64,7 @@ def up(
         for client in policy.client:
             if client.any_same_user:
                 click.echo(f"any process of this user may pair as {client.label!r}, without a secret", err=True)
+    _refuse_inside(policy)
     named = tuple(device.image for device in policy.device) if policy is not None else ()
     _check_images((*named, *phones))
     _check_home()
@@ -80,6 +81,16 @@ class _Asked:
     policy_file: Path | None
     phones: tuple[str, ...]
     offered: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def _refuse_inside(policy: "Policy | None") -> None:
+    """End the command where an agent could answer its own prompt: in a terminal of a broker."""
+    from lomi.broker.ancestry import hosted_by_lomi
+
+    if policy is None and hosted_by_lomi(os.environ, Path("/proc")):
+        fail(
+            "this terminal belongs to a broker; an agent may be typing here", "run `lomi up` in a terminal of your own"
+        )
 
 
 def _check_images(names: tuple[str, ...]) -> None:
@@ -160,17 +171,12 @@ def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":
 
 
 async def _serve(asked: _Asked, *, as_json: bool) -> int:
-    from lomi.broker.ancestry import hosted_by_lomi
     from lomi.broker.yolo import WARNING
     from lomi.disk.refusal import DiskRefusedError
     from lomi.host import open_host
     from lomi.link.errors import LinkError
     from lomi.store.failure import StoreLocked, StoreRefused, StoreUnavailable
 
-    if asked.policy is None and hosted_by_lomi(os.environ, Path("/proc")):
-        fail(
-            "this terminal belongs to a broker; an agent may be typing here", "run `lomi up` in a terminal of your own"
-        )
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)

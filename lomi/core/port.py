@@ -400,6 +400,10 @@ class Runtimes(Protocol):
         """Cut what the lease allowed, at once: held keys and touches, live streams. Must not wait."""
         ...
 
+    def owner_gone(self, generation: GenerationId) -> None:
+        """The session that made this runtime has ended: end what lived by its grant. Must not wait."""
+        ...
+
     async def close(self, resource: ResourceKey, permit: Permit) -> None:
         """End the resource since its last view closes; returns when it is observed gone."""
         ...

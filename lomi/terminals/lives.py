@@ -73,6 +73,9 @@ class Lives:
         if terminal is not None:
             terminal.typed = 0
 
+    def owner_gone(self, generation: GenerationId) -> None:
+        """A shell lives by its user's rights, not by a grant: it stays for whoever claims it next."""
+
     async def close(self, resource: ResourceKey, permit: Permit) -> None:
         """End the shell."""
         del permit

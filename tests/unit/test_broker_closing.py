@@ -32,6 +32,9 @@ class Phones:
     def check_claim(self, call: Call[Any]) -> None:
         return
 
+    def owner_gone(self, generation: GenerationId) -> None:
+        """Nothing to do."""
+
     def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
         return
 

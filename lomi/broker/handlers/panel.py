@@ -137,7 +137,7 @@ class PanelHandlers:
         """Make it the active panel of its workspace."""
         room = self._world.layout
         async with permit.effect():
-            await room.change(layouts.focus_panel(room.layout, call.input.panel_id))
+            await room.change_only(layouts.focus_panel(room.layout, call.input.panel_id))
         return Outcome(result=self._changed(call.input.workspace_id, call.input.panel_id, focused=True, closed=False))
 
     def _changed(self, workspace: str, panel: str, *, focused: bool, closed: bool) -> PanelChanged:
@@ -154,7 +154,7 @@ class PanelHandlers:
             raise Refusal(ErrorCode.TARGET_NOT_FOUND, field="/movement/targetWorkspaceId")
         changed = layouts.move(room.layout, given.workspace_id, movement)
         async with permit.effect():
-            await room.change(changed)
+            await room.change_only(changed)
         destination = None
         if isinstance(movement, TransferTab):
             target = room.layout.workspaces[movement.target_workspace_id]

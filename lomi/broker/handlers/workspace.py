@@ -126,7 +126,7 @@ class WorkspaceHandlers:
         assert call.project is not None
         workspace, tab, scratch = await self._new_workspace(call.project.id, call.input.name.strip())
         async with permit.effect():
-            await room.change(layouts.create_workspace(room.layout, workspace, tab, scratch))
+            await room.change_only(layouts.create_workspace(room.layout, workspace, tab, scratch))
         self._let_in(call, workspace.id)
         return Outcome(result=WorkspaceNamed(workspace_id=workspace.id, name=workspace.name))
 
@@ -136,11 +136,11 @@ class WorkspaceHandlers:
         assert call.workspace is not None
         if given.name is not None:
             async with permit.effect():
-                await room.change(layouts.rename_workspace(room.layout, call.workspace.id, given.name.strip()))
+                await room.change_only(layouts.rename_workspace(room.layout, call.workspace.id, given.name.strip()))
             return Outcome(result=WorkspaceNamed(workspace_id=call.workspace.id, name=given.name.strip()))
         if given.action == "select":
             async with permit.effect():
-                await room.change(layouts.select_workspace(room.layout, call.workspace.id))
+                await room.change_only(layouts.select_workspace(room.layout, call.workspace.id))
             active = room.layout.workspaces[call.workspace.id].active_panel
             changed = PanelChanged(workspace_id=call.workspace.id, panel_id=active or "", focused=True, closed=False)
             return Outcome(result=changed)
@@ -177,7 +177,7 @@ class WorkspaceHandlers:
         workspace, tab, scratch = await self._new_workspace(project.id, "main")
         with_project = layouts.open_project(room.layout, project)
         async with permit.effect():
-            await room.change(layouts.create_workspace(with_project, workspace, tab, scratch))
+            await room.change_only(layouts.create_workspace(with_project, workspace, tab, scratch))
         self._let_in(call, workspace.id)
         return Outcome(
             result=ProjectOpened(
