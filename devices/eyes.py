@@ -126,7 +126,9 @@ class Eyes:
                 break
             if now - start >= within:
                 break
-            await world.sleep(max(0.0, began + _FRAME_S - now))
+            # The first look counts from the act: what that set off shows with the next frame.
+            frame = min(began, self._acted_at or began) if began - start < _FRAME_S else began
+            await world.sleep(max(0.0, frame + _FRAME_S - now))
         dark = (last.tree is None or not changed) and await observing.display_is_off(lanes.look, within=5.0)
         snapshot = None if last.tree is None else self._keep(running, last, last_began, settled=settled)
         self._crashes = known | frozenset(last.crashes)
