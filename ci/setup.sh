@@ -29,7 +29,7 @@ lomi_venv() {
     base=$(lomi_base_python) || lomi_stop "Python 3.11 or newer is needed; found: $(python3 --version 2>&1 || echo none)" \
         "install python3.11 (on Debian: apt install python3 python3-venv)"
     "$base" -c 'import ensurepip, venv' 2>/dev/null || lomi_stop "$base has no venv module" "on Debian: apt install python3-venv"
-    lomi_say "setting up $venv with $("$base" --version 2>&1) (about 400 MB, only in this folder)"
+    lomi_say "setting up $venv with $("$base" --version 2>&1) (about 300 MB, only in this folder)"
     [ -x "$python" ] || "$base" -m venv "$venv" || lomi_stop "the folder $venv can't be made" \
         "set LOMI_VENV to a folder that can be written"
     "$python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' || lomi_stop "pip can't be installed from its index" \
@@ -40,7 +40,7 @@ lomi_venv() {
     # An earlier pip of the environment may have switched bytecode off; a venv without it starts slowly every time.
     env -u PYTHONDONTWRITEBYTECODE "$python" -m pip install --quiet --disable-pip-version-check --compile \
         -e "$root" ${flag[@]+"${flag[@]}"} || lomi_stop "pip could not install lomi" "see pip's own message above"
-    env -u PYTHONDONTWRITEBYTECODE "$python" -m compileall -q "$root/lomi" "$root/devices" "$root/browser" "$root/emulator_images" || true
+    env -u PYTHONDONTWRITEBYTECODE "$python" -m compileall -q "$root/lomi" "$root/devices" "$root/browser" "$root/emulator_images" 2>/dev/null || true
     printf '%s\n' "$wanted" >>"$stamp"
 }
 

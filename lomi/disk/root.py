@@ -213,6 +213,9 @@ class PinnedRoot:
             raise DiskRefusedError(Reason.NOT_REGULAR)
         if Identity.of(status) in self._protected:
             raise DiskRefusedError(Reason.PROTECTED)
+        if status.st_nlink == 0:
+            # Renamed over between the look-up of its name and this look at it.
+            raise DiskRefusedError(Reason.CHANGED)
         if status.st_nlink != 1:
             raise DiskRefusedError(Reason.HARD_LINK)
 

@@ -1,6 +1,6 @@
 """A real broker process in a home of its own, the clients that call it, and proof that nothing of it stays behind."""
 
-from harness.agent import Agent, Answered, agent, owner
+from harness.agent import Agent, Answered, agent, owner, owner_client
 from harness.helper import mcp_agent
 from harness.policy import ALL_SCOPES, ClientEntry, policy_text
 from harness.process import BrokerProcess, NotReadyError
@@ -22,6 +22,7 @@ __all__ = [
     "mcp_agent",
     "opened_world",
     "owner",
+    "owner_client",
     "policy_text",
     "rows_of",
     "store_is_sound",

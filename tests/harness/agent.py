@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,10 +130,13 @@ async def agent(
         yield made
 
 
+def owner_client(world: World) -> AbstractAsyncContextManager[Client]:
+    """A connection for the owner's own commands, for those that must not wait for a handshake."""
+    broker = world.live
+    return connect(broker.discovery_file, broker.discovery_key, label="lomi owner", options={"role": "owner"})
+
+
 async def owner(world: World, command: str, **arguments: Any) -> dict[str, Any]:
     """One of the owner's own commands."""
-    broker = world.live
-    async with connect(
-        broker.discovery_file, broker.discovery_key, label="lomi owner", options={"role": "owner"}
-    ) as client:
+    async with owner_client(world) as client:
         return (await client.call(f"owner.{command}", arguments)).plain()

@@ -17,6 +17,7 @@ from harness import (
     agent,
     opened_world,
     owner,
+    owner_client,
     policy_text,
     rows_of,
     until,
@@ -162,7 +163,7 @@ async def test_a_page_cannot_reach_a_loopback_port_that_was_not_granted(world: W
 @pytest.mark.parametrize("tool", ["lomi_terminal_create", "lomi_browser_open"])
 async def test_nothing_is_left_to_a_session_that_ended_while_it_was_opened(world: World, site: Site, tool: str) -> None:
     """Revoked inside the effect: the receipt says failed, the panel is gone, no shell and no page stays ownerless."""
-    async with agent(world) as qa, agent(world) as other:
+    async with agent(world) as qa, agent(world) as other, owner_client(world) as person:
         session = (await owner(world, "status"))["sessions"][0]["id"]
         more = {"cwdRelative": "", "title": "orphan"} if tool == "lomi_terminal_create" else {"url": site.origin + "/"}
         arguments = await qa.revised(**more)
@@ -170,8 +171,9 @@ async def test_nothing_is_left_to_a_session_that_ended_while_it_was_opened(world
         task = asyncio.ensure_future(qa.call(tool, arguments))
         await asyncio.to_thread(world.live.wait_stopped)
         world.disarm()
-        revoking = asyncio.ensure_future(owner(world, "revoke", name=session))
-        await asyncio.sleep(0)
+        # Its words are there when the broker goes on, long before a shell or a page could be.
+        revoking = asyncio.ensure_future(person.call("owner.revoke", {"name": session}))
+        await asyncio.sleep(0.1)
         world.live.signal(signal.SIGCONT)
         await revoking
         with pytest.raises(ConnectionLostError):
