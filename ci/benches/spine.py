@@ -21,6 +21,8 @@ ECHO = [sys.executable, "-P", str(Path(__file__).with_name("sdk_echo.py"))]
 SCOPES = ("workspace.read", "workspace.write", "panel.create", "panel.focus")
 PHONE_SCOPES = ("android.read", "android.control", "android.interact", "android.observe")
 _WARM = 60
+_FULL = 1100
+"""Mutations after which a session keeps no more of them in memory."""
 
 
 def run(options: argparse.Namespace) -> Report:
@@ -150,7 +152,7 @@ async def _connects(report: Report, broker: Broker, count: int) -> None:
 
 
 def _long_run(report: Report, broker: Broker, count: int) -> None:
-    """Growth of the broker over many calls, a third of them mutations, after a warm-up of half as many."""
+    """Growth of the broker over many calls, a third of them mutations, once a session remembers all that it may."""
     with closing(Session(broker)) as ours:
         ours.connect()
 
@@ -160,7 +162,9 @@ def _long_run(report: Report, broker: Broker, count: int) -> None:
             else:
                 ours.call("lomi_status" if number % 3 == 1 else "lomi_workspace_list")
 
-        for number in range(count // 2):
+        for number in range(_FULL):
+            ours.revised("lomi_workspace_update", name=f"name {number}")
+        for number in range(count // 4):
             step(number)
         before = processes.rss_kib(broker.pid), processes.descriptors(broker.pid)
         seen = []

@@ -20,6 +20,7 @@ from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
 from queue import Full, Queue
+from time import sleep
 
 import msgspec
 
@@ -35,6 +36,8 @@ QUEUED = 10_000
 """Lines that may wait for the disk."""
 CLOSE_S = 5.0
 """How long the end waits for room in a full queue."""
+_LINGER_S = 0.01
+"""How long a line that comes alone waits, and may be lost to a kill."""
 _OURS = ("lomi", "devices", "browser", "emulator_images")
 _PLACES = 12
 _ARGUMENT = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrifxg]")
@@ -115,11 +118,21 @@ class _Queued(QueueHandler):
 
 
 class _Listener(QueueListener):
-    """Waits for room for its own end, which the base class does not."""
+    """Waits for room for its own end, which the base class does not; and writes once the answer is out."""
 
     def __init__(self, lines: "Queue[logging.LogRecord | None]", file: logging.Handler) -> None:
         super().__init__(lines, file)
         self._lines = lines
+
+    def dequeue(self, block: bool) -> logging.LogRecord:
+        """The next record; one that comes alone is left for a moment.
+
+        It tells of a call whose answer is on its way just now, and this thread would take the interpreter from it.
+        """
+        record = super().dequeue(block)
+        if self._lines.empty():
+            sleep(_LINGER_S)
+        return record
 
     def enqueue_sentinel(self) -> None:
         """Ask the thread to end."""

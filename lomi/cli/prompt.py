@@ -27,6 +27,10 @@ class Terminal(Protocol):
         """Print lines."""
         ...
 
+    def forget_typed(self) -> None:
+        """Throw away what was typed so far: it answers no question that is still to come."""
+        ...
+
     async def line(self) -> str:
         """The next line that the person types."""
         ...
@@ -35,7 +39,7 @@ class Terminal(Protocol):
 class StandardTerminal:
     """The terminal that `lomi up` runs in. Lines are read without a thread, so that nothing hangs at the end.
 
-    What was typed before a question is no answer to it: it is thrown away.
+    What was typed before a question is shown is no answer to it and is thrown away; what is typed from then on counts.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -45,12 +49,15 @@ class StandardTerminal:
         """Print to stderr, so that stdout stays free for what a script reads."""
         print(text, file=sys.stderr, flush=True)  # noqa: T201  a prompt prints
 
+    def forget_typed(self) -> None:
+        """Empty the terminal's input queue."""
+        if os.isatty(sys.stdin.fileno()):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
     async def line(self) -> str:
         """One line from standard input; empty at its end."""
         typed: asyncio.Future[bytes] = self._loop.create_future()
         descriptor, held = sys.stdin.fileno(), bytearray()
-        if os.isatty(descriptor):
-            termios.tcflush(descriptor, termios.TCIFLUSH)
 
         def take() -> None:
             content = os.read(descriptor, 4096)
@@ -90,6 +97,7 @@ class PromptDecider:
             if session.ended:
                 return None
             offered = self._offered()
+            self._terminal.forget_typed()
             self._terminal.show(
                 "\n".join(
                     (
@@ -122,6 +130,7 @@ class PromptDecider:
                 f"  plan {request.plan_hash}",
                 f"{_question(request.plan.phrase)} (no answer within {request.expires_s:.0f} s is no)",
             ]
+            self._terminal.forget_typed()
             self._terminal.show("\n".join(shown))
             said = await self._yes(request.expires_s, request.plan.phrase)
             self._terminal.show("allowed" if said else "declined" if said is False else "expired")

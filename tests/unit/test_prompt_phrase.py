@@ -20,6 +20,9 @@ class Typed:
     def show(self, text: str) -> None:
         self.shown += text + "\n"
 
+    def forget_typed(self) -> None:
+        """Nothing was typed."""
+
     async def line(self) -> str:
         return self._line
 
