@@ -140,15 +140,11 @@ class Loop:
 
     def _refusal_on_record(self, definition: Definition, given: Any) -> Refusal | None:
         if definition.checks_revision and given.expected_revision not in (None, str(self._world.layout.revision)):
-            return self._stale_revision()
+            return _stale_revision(self._world)
         if len(self._world.active) >= self._world.limits.work_items:
             limit = Details(limit=self._world.limits.work_items)
             return Refusal(ErrorCode.RESOURCE_EXHAUSTED, "limit_full", details=limit)
         return None
-
-    def _stale_revision(self) -> Refusal:
-        current = Details(current=str(self._world.layout.revision))
-        return Refusal(ErrorCode.REVISION_CONFLICT, "revision_stale", field="/expectedRevision", details=current)
 
     def _new_receipt(self, session: Session, operation: Operation) -> NewReceipt:
         given, call = operation.call.input, operation.call
@@ -171,6 +167,11 @@ class Loop:
 
 def _may_ask(handler: Act, call: Call[Any]) -> bool:
     return handler.plan is not None and (handler.plans is None or handler.plans(call))
+
+
+def _stale_revision(world: World) -> Refusal:
+    current = Details(current=str(world.layout.revision))
+    return Refusal(ErrorCode.REVISION_CONFLICT, "revision_stale", field="/expectedRevision", details=current)
 
 
 def request_key(definition: Definition, given: Any) -> str:
@@ -359,12 +360,7 @@ class _Run:
         if definition.queue == "layout" and definition.checks_revision:
             current = str(world.layout.revision)
             if operation.call.input.expected_revision != current:
-                raise Refusal(
-                    ErrorCode.REVISION_CONFLICT,
-                    "revision_stale",
-                    field="/expectedRevision",
-                    details=Details(current=current),
-                )
+                raise _stale_revision(world)
         check_memory(world, self._session, definition, operation.call, self._sight)
 
     async def _dispatch(self) -> Settlement:
