@@ -1,1 +1,1 @@
-"""Lab runs: tests on leased phones, pages and terminals, from one laptop to many hosts."""
+"""The device lab: a plan of tests, run in shards on leased phones, every test accounted for."""

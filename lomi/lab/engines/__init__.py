@@ -1,0 +1,1 @@
+"""Ways to run shards: on this machine, or on many hosts."""
