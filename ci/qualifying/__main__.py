@@ -1,0 +1,166 @@
+"""The command line of `ci/qualify`."""
+
+import argparse
+import shutil
+import signal
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from qualifying import machine, record, sources
+from qualifying.gates import GATES, Gate, choose, strangers
+from qualifying.page import missing, page
+from qualifying.record import Qualification, Result, Verdict
+from qualifying.running import Ran, command_of, run, tail
+
+ROOT = Path(__file__).resolve().parents[2]
+EPILOG = """\
+exit codes: 0 every gate of this run passed, 1 one did not, 2 wrong usage or a history that can't be read, 130 Ctrl-C"""
+
+
+def options() -> argparse.Namespace:
+    """The command line."""
+    names = ", ".join(gate.name for gate in GATES)
+    parser = argparse.ArgumentParser(
+        prog="ci/qualify",
+        description=f"Runs the gates that this tree has ({names}), and writes docs/qualification.md and .json.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", metavar="A,B", default="", help="run only these gates")
+    parser.add_argument("--skip", metavar="A,B", default="", help="leave these gates out")
+    parser.add_argument("--quick", action="store_true", help="run each gate in part; qualifies nothing")
+    parser.add_argument("--bound", metavar="GATE=SECONDS", action="append", default=[], help="how long a gate may take")
+    parser.add_argument("--no-wheel", action="store_true", help="build no wheel (building fetches hatchling)")
+    parser.add_argument("--into", type=Path, default=ROOT / "docs", metavar="DIR", help="where the page is kept")
+    parser.add_argument("--work", type=Path, default=ROOT / "dist" / "qualification", metavar="DIR", help="logs")
+    parser.add_argument("--gates", type=Path, default=ROOT / "ci", metavar="DIR", help="where the gates are")
+    parser.add_argument("--sources", type=Path, default=ROOT, metavar="DIR", help="the checkout to qualify")
+    return parser.parse_args()
+
+
+def bounds(pairs: list[str]) -> dict[str, float]:
+    """The bounds that were given.
+
+    Raises:
+        ValueError: a pair isn't GATE=SECONDS.
+    """
+    known = {gate.name for gate in GATES}
+    found = {}
+    for pair in pairs:
+        name, _, seconds = pair.partition("=")
+        if name not in known:
+            raise ValueError(f"--bound {pair}: no gate is named {name!r}")
+        found[name] = float(seconds)
+    return found
+
+
+def main() -> int:
+    """Run the gates, keep what they showed, say where."""
+    chosen = options()
+    only, skip = (frozenset(filter(None, text.split(","))) for text in (chosen.only, chosen.skip))
+    history = chosen.into / "qualification.json"
+    try:
+        plan = choose(chosen.gates, only=only, skip=skip, quick=chosen.quick)
+        longer = bounds(chosen.bound)
+        runs = record.read(history)
+        chosen.into.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(chosen.work, ignore_errors=True)
+        chosen.work.mkdir(parents=True)
+    except (ValueError, OSError, record.UnreadableHistoryError) as error:
+        print(f"ci/qualify: {error}", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    kept = _begin(chosen, {one.gate.name: one.why_not for one in plan if one.why_not})
+    runs.append(kept)
+    for one in plan:
+        if one.why_not:
+            continue
+        gate = replace(one.gate, bound_s=longer.get(one.gate.name, one.gate.bound_s))
+        result = _run(gate, chosen)
+        kept.results.append(result)
+        kept.ended = _now()
+        record.write(history, record.as_json(runs))
+        record.write(chosen.into / "qualification.md", page(runs))
+        print(f"ci/{gate.name}: {result.verdict} after {result.seconds:.0f} s", flush=True)
+        if result.verdict == "interrupted":
+            return 130
+    if not kept.results:
+        print("ci/qualify: no gate was run; nothing was written", file=sys.stderr)
+        return 2
+    print(chosen.into / "qualification.md")
+    lacks = missing(runs)
+    print("qualified" if not lacks else "not qualified: " + "; ".join(lacks))
+    return 0 if all(result.passed for result in kept.results) else 1
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _begin(chosen: argparse.Namespace, not_run: dict[str, str]) -> Qualification:
+    host = machine.host()
+    wheel = (
+        {"wheel": "not built: left out by --no-wheel"}
+        if chosen.no_wheel
+        else sources.wheel(chosen.sources, chosen.work)
+    )
+    return Qualification(
+        began=_now(),
+        commit=sources.commit(chosen.sources),
+        changed=sources.changed(chosen.sources),
+        tree=sources.tree_hash(chosen.sources),
+        wheel=wheel,
+        host=host,
+        versions=machine.versions(),
+        not_run={
+            **not_run,
+            **_elsewhere(),
+            **dict.fromkeys(strangers(chosen.gates), "ci/qualify has no entry for it"),
+        },
+    )
+
+
+def _elsewhere() -> dict[str, str]:
+    """What no gate can show on this machine."""
+    systems = {"linux": "a Linux machine", "darwin": "a macOS machine"}
+    found = {
+        f"on {said}": f"this is a {sys.platform} machine" for name, said in systems.items() if name != sys.platform
+    }
+    return {**found, **machine.absent()}
+
+
+def _run(gate: Gate, chosen: argparse.Namespace) -> Result:
+    arguments = (gate.quick or ()) if chosen.quick else gate.arguments
+    command = command_of(chosen.gates / gate.name, arguments, chosen.work)
+    log = chosen.work / f"{gate.name}.log"
+    print(f"ci/{gate.name}: at most {gate.bound_s:.0f} s, its output is in {log}", flush=True)
+    began = _now()
+    ran = run(command, folder=chosen.sources, log=log, bound_s=gate.bound_s)
+    figures = gate.read(log.read_text(encoding="utf-8", errors="replace"), chosen.work)
+    verdict = _verdict(ran, shown=bool(figures))
+    return Result(
+        gate=gate.name,
+        command=" ".join([f"ci/{gate.name}", *arguments]),
+        verdict=verdict,
+        code=ran.code,
+        began=began,
+        seconds=round(ran.seconds, 1),
+        quick=chosen.quick,
+        left_processes=ran.left,
+        figures=figures,
+        tail="" if verdict == "passed" else tail(log),
+    )
+
+
+def _verdict(ran: Ran, *, shown: bool) -> Verdict:
+    if ran.ending != "ended":
+        return ran.ending
+    if ran.code != 0:
+        return "killed" if ran.code < 0 or ran.code > 128 else "failed"
+    return "passed" if shown else "showed nothing"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Reads figures out of what the gates print. Nothing here knows a figure: what isn't printed isn't claimed."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+Figures = dict[str, int | float | str | list[str]]
+"""Names and values, in the order in which the page shows them; lists are shown apart."""
+
+_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?)\b")
+_SUMMARY = re.compile(r"^[= ]*((?:\d+ [a-z]+(?:, )?)+) in ([\d.]+)s", re.MULTILINE)
+
+
+def tests(output: str, work: Path) -> Figures:
+    """What pytest's last summary line, its reasons for skipping say, and the linters before it."""
+    del work
+    found: Figures = {}
+    for name, pattern in (
+        ("files that mypy --strict passed", r"^Success: no issues found in (\d+) source files"),
+        ("import contracts kept", r"^Contracts: (\d+) kept, 0 broken"),
+    ):
+        if said := re.search(pattern, output, re.MULTILINE):
+            found[name] = int(said[1])
+    if steps := re.findall(r"^== (.+)$", output, re.MULTILINE):
+        found["steps"] = ", ".join(steps)
+    if summaries := _SUMMARY.findall(output):
+        counts, seconds = summaries[-1]
+        found |= {f"tests {word}": int(number) for number, word in _COUNT.findall(counts)}
+        found["pytest's own seconds"] = float(seconds)
+    if skipped := re.findall(r"^SKIPPED (\[\d+\] .+)$", output, re.MULTILINE):
+        found["skipped"] = sorted(skipped)
+    return found if int(str(found.get("tests passed", 0))) else {}
+
+
+def demo(output: str, work: Path) -> Figures:
+    """The demo's findings, and its JUnit file."""
+    ended = re.search(r"^(?:all good|FAILED) in ([\d.]+) s, (\d+) calls$", output, re.MULTILINE)
+    if not ended:
+        return {}
+    good, bad = (len(re.findall(rf"^{word} +\S", output, re.MULTILINE)) for word in ("ok", "FAIL"))
+    found: Figures = {"effects found exactly once": good, "effects not so": bad, "calls": int(ended[2])}
+    found["seconds without set-up"] = float(ended[1])
+    junit = work / "demo" / "junit.xml"
+    if junit.exists():
+        suite = ElementTree.parse(junit).getroot()
+        cases = list(suite.iter("testcase"))
+        found["steps in the JUnit file"] = len(cases)
+        found["steps not good"] = sum(case.find("failure") is not None for case in cases)
+    return found
+
+
+def conformance(output: str, work: Path) -> Figures:
+    """Which suites of which era passed, and how many scenarios each."""
+    del work
+    lines = re.findall(r"^((?:conformance|inspector) .+?): (ok|FAILED)(.*)$", output, re.MULTILINE)
+    if not lines:
+        return {}
+    found: Figures = {"suites that passed": sum(verdict == "ok" for _, verdict, _ in lines)}
+    found["suites that failed"] = sum(verdict != "ok" for _, verdict, _ in lines)
+    for name, _, rest in lines:
+        _, _, passed = rest.partition("passed: ")
+        if passed:
+            found[f"scenarios that passed, {name}"] = len([one for one in passed.split(";") if one.strip()])
+    return found
+
+
+def bench(output: str, work: Path) -> Figures:
+    """How many targets are met, and every one that is missed by its name and value."""
+    del output
+    try:
+        reports = json.loads((work / "bench.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    rows = [(report["bench"], one) for report in reports for one in report["rows"]]
+    judged = [(name, one) for name, one in rows if one["met"] is not None]
+    if not rows:
+        return {}
+    missed = [_missed(name, one) for name, one in judged if not one["met"]]
+    found: Figures = {"benches": len(reports), "rows measured": len(rows), "rows with a target": len(judged)}
+    found |= {"targets met": len(judged) - len(missed), "targets missed": len(missed)}
+    found["load average at start and end"] = _loads(reports)
+    found["missed"] = missed
+    found["measured"] = [_measured(name, one) for name, one in rows]
+    return found
+
+
+def _loads(reports: list[dict[str, dict[str, float]]]) -> str:
+    return f"{reports[0]['machine']['loadAtStart']:.1f}, {reports[-1]['machine']['loadAtEnd']:.1f}"
+
+
+def _missed(name: str, one: dict[str, object]) -> str:
+    note = f" ({one['note']})" if one["note"] else ""
+    return _measured(name, one) + note
+
+
+def _measured(name: str, one: dict[str, object]) -> str:
+    """One row: ours, the yardstick of the same run, their ratio and the target."""
+    ours, beside = one["ours"], one["yardstick"]
+    assert isinstance(ours, dict)
+    said = f"{name}: {one['what']}: {ours['median']:.3g} {one['unit']}"
+    if isinstance(beside, dict):
+        said += f"; {beside['name']}: {beside['median']:.3g} {one['unit']}; ratio {one['ratio']:.2f}"
+    if one["target"] is not None:
+        said += f", at most {one['target']:g}"
+    return said
+
+
+def lines_ok(output: str, work: Path) -> Figures:
+    """A gate that counts in words: every `N passed`, `N failed` and the like of its last line that has one."""
+    del work
+    for line in reversed(output.splitlines()):
+        if counted := re.findall(r"(\d+)(?: of (\d+))? ([a-z]+)", line):
+            found: Figures = {}
+            for number, whole, word in counted:
+                found[word] = int(number)
+                if whole:
+                    found["in all"] = int(whole)
+            return found
+    return {}

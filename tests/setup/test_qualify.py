@@ -1,0 +1,199 @@
+"""`ci/qualify` on stand-ins for the gates: what the page says of each ending, and that no failure is ever lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PASSES = "echo '==== 7 passed, 1 skipped in 0.42s ===='; echo 'SKIPPED [1] tests/real/x.py:9: no SDK here'"
+DEMO = "echo 'ok      one tap'; echo 'all good in 9.5 s, 51 calls'"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A folder of stand-ins for the gates, and where the page goes."""
+
+    place: Path
+
+    def gate(self, name: str, script: str) -> None:
+        """Have a gate that runs this."""
+        path = self.place / "ci" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/usr/bin/env bash\n{script}\n")
+        path.chmod(0o755)
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line: the program of `ci/qualify`, in this environment."""
+        return [
+            *(
+                sys.executable,
+                "-m",
+                "qualifying",
+                "--no-wheel",
+                "--sources",
+                str(self.place / "checkout"),
+                "--gates",
+                str(self.place / "ci"),
+            ),
+            *("--into", str(self.place / "docs"), "--work", str(self.place / "work"), *arguments),
+        ]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As the wrapper gives it."""
+        return {**os.environ, "PYTHONPATH": str(ROOT / "ci"), "LOMI_HOME": str(self.place / "home")}
+
+    def qualify(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        return subprocess.run(
+            self.command(*arguments), env=self.environment, capture_output=True, text=True, timeout=50, check=False
+        )
+
+    @property
+    def page(self) -> str:
+        """What it wrote for people."""
+        return (self.place / "docs" / "qualification.md").read_text()
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """What it wrote for programs."""
+        kept = json.loads((self.place / "docs" / "qualification.json").read_text())
+        runs: list[dict[str, Any]] = kept["runs"]
+        return runs
+
+    def row(self, name: str) -> str:
+        """A gate's line of the table."""
+        return next(line for line in self.page.splitlines() if line.startswith(f"| `ci/{name}`"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """One without a gate yet, and a checkout with one file."""
+    _checkout(tmp_path / "checkout", {"a.py": "a"})
+    return Bench(tmp_path)
+
+
+def _checkout(place: Path, files: dict[str, str]) -> Path:
+    (place / "docs").mkdir(parents=True)
+    for name, text in files.items():
+        (place / name).write_text(text)
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", *words], cwd=place, check=True)
+    return place
+
+
+def test_every_ending_is_told_apart(bench: Bench) -> None:
+    """Passed, failed, out of time, killed and "showed nothing" each stand on the page with code, tail and figures."""
+    bench.gate("test", PASSES)
+    bench.gate("demo", "echo 'FAIL    a tap was lost ```'; echo 'FAILED in 9.5 s, 51 calls'; exit 1")
+    bench.gate("conformance", "sleep 600 & wait")
+    bench.gate("harness", "echo working; kill -KILL $$")
+    bench.gate("deep", "true")
+    ran = bench.qualify("--bound", "conformance=0.5")
+    assert ran.returncode == 1, ran.stderr
+    verdicts = {one["gate"]: (one["verdict"], one["code"]) for one in bench.runs[0]["results"]}
+    assert verdicts == {
+        "test": ("passed", 0),
+        "demo": ("failed", 1),
+        "conformance": ("out of time", -signal.SIGTERM),
+        "harness": ("killed", -signal.SIGKILL),
+        "deep": ("showed nothing", 0),
+    }
+    assert "7 tests passed, 1 tests skipped" in bench.row("test")
+    assert "not run" in bench.row("bench")
+    assert "[1] tests/real/x.py:9: no SDK here" in bench.page
+    failures = bench.page.partition("## Failures kept")[2]
+    assert "````text\nFAIL    a tap was lost ```" in failures
+    assert failures.count("### `ci/") == 4
+    assert "| ci/bench | this tree has no such gate |" in bench.page
+    assert "**Not qualified**" in bench.page
+    for gate in ("demo", "conformance", "harness", "deep"):
+        assert f"`ci/{gate}`: {verdicts[gate][0]}" in ran.stdout
+
+
+def test_a_failure_stays_after_the_gate_passes(bench: Bench) -> None:
+    """The table shows the newest result, and the old failure is still on the page with its tail and its commit."""
+    bench.gate("test", "echo 'E assert 1 == 2'; echo '=== 1 failed, 6 passed in 0.5s ==='; exit 1")
+    bench.gate("demo", DEMO)
+    assert bench.qualify().returncode == 1
+    bench.gate("test", PASSES)
+    ran = bench.qualify("--only", "test")
+    assert ran.returncode == 0, ran.stderr
+    assert "| passed |" in bench.row("test")
+    assert "| passed |" in bench.row("demo"), "an earlier result of the same sources still counts"
+    assert "E assert 1 == 2" in bench.page.partition("## Failures kept")[2]
+    assert [len(run["results"]) for run in bench.runs] == [2, 1]
+    assert "| ci/demo | left out by --only |" in bench.page
+
+
+def test_what_a_quick_run_shows_qualifies_nothing(bench: Bench) -> None:
+    """It runs gates in part and says so; a full result of the same sources is not hidden by it."""
+    bench.gate("test", f'echo "given: $*"; {PASSES}')
+    bench.gate("deep", "exit 1")
+    assert bench.qualify("--quick").returncode == 0
+    assert "passed (in part: --quick)" in bench.row("test")
+    assert "| ci/deep | left out by --quick |" in bench.page
+    assert "`ci/test` was run only in part" in bench.page
+    assert bench.qualify("--skip", "deep").returncode == 0
+    assert bench.qualify("--quick").returncode == 0
+    assert "| passed |" in bench.row("test")
+
+
+def test_what_a_gate_leaves_behind_is_ended_and_told(bench: Bench, tmp_path: Path) -> None:
+    """A process that a gate forgot, in a session of its own, does not outlive it."""
+    bench.gate("demo", f"setsid sleep 600 >/dev/null 2>&1 & echo $! > {tmp_path}/pid; {DEMO}")
+    assert bench.qualify().returncode == 0
+    assert "1 processes left behind" in bench.row("demo")
+    pid = int((tmp_path / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
+
+
+def test_ctrl_c_keeps_what_was_shown_so_far(bench: Bench, tmp_path: Path) -> None:
+    """The gate that runs is ended and recorded as interrupted; those before it stay; the exit code is 130."""
+    bench.gate("test", PASSES)
+    os.mkfifo(tmp_path / "begun")
+    bench.gate("demo", f"echo > {tmp_path}/begun; exec sleep 600")
+    with subprocess.Popen(bench.command(), env=bench.environment, start_new_session=True) as process:
+        (tmp_path / "begun").read_text()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(40) == 130
+    assert [one["verdict"] for one in bench.runs[0]["results"]] == ["passed", "interrupted"]
+    assert "**interrupted**" in bench.row("demo")
+
+
+def test_a_history_that_cannot_be_read_is_not_overwritten(bench: Bench) -> None:
+    """Exit code 2, the file as it was, and no gate was run."""
+    bench.gate("test", PASSES)
+    (bench.place / "docs").mkdir()
+    history = bench.place / "docs" / "qualification.json"
+    history.write_text('{"format": 99, "runs": []}')
+    ran = bench.qualify()
+    assert (ran.returncode, history.read_text()) == (2, '{"format": 99, "runs": []}')
+    assert "format 99" in ran.stderr
+    assert bench.qualify("--only", "tset").returncode == 2
+
+
+def test_the_hash_of_the_tree_can_be_had_by_hand(bench: Bench) -> None:
+    """The command on the page gives the same hash, in a checkout of its own; what is not committed is named."""
+    sys.path.insert(0, str(ROOT / "ci"))
+    try:
+        from qualifying import sources
+    finally:
+        sys.path.remove(str(ROOT / "ci"))
+    files = {"b.py": "b", "a é.py": "a", "docs/qualification.md": "page"}
+    checkout = _checkout(bench.place / "a checkout", files)
+    by_hand = subprocess.run(["bash", "-c", sources.BY_HAND], cwd=checkout, capture_output=True, text=True, check=True)
+    assert by_hand.stdout.split()[0] == sources.tree_hash(checkout)
+    assert sources.changed(checkout) == []
+    (checkout / "b.py").write_text("changed")
+    (checkout / "new.py").write_text("new")
+    (checkout / "docs" / "qualification.md").write_text("other page")
+    assert sources.changed(checkout) == ["b.py", "new.py"]
