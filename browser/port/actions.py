@@ -1,6 +1,7 @@
 """Acts on pages: open, navigate, and the four actions."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,8 +21,8 @@ from lomi.contract.browser import (
     PageAction,
 )
 from lomi.contract.model import Observation
-from lomi.core.port import Call, Ledger, Outcome, Permit
-from lomi.core.refusal import EffectFailed, Refusal
+from lomi.core.ids import GenerationId
+from lomi.core.port import Call, Ledger, Opening, Outcome, Permit, ResourceKey
 
 
 class BrowserActs:
@@ -36,28 +37,17 @@ class BrowserActs:
 
     async def open(self, call: Call[BrowserOpenInput], permit: Permit) -> Outcome:
         """A page in a panel of its own, leased to its opener; one that does not load is open all the same."""
-        given = call.input
-        assert call.workspace is not None
+        given, pages = call.input, dict[GenerationId, Page]()
+
+        async def start(resource: ResourceKey) -> GenerationId:
+            with acting():
+                generation, pages[generation] = await self._lives.open(resource, call.grant)
+            return generation
+
+        runtime = Opening(start=start, end=partial(self._lives.close, permit=permit))
         async with permit.effect():
-            try:
-                panel = await self._ledger.open_panel(call.workspace.id, "browser", given.url[:256], None)
-            except Refusal as refused:
-                raise EffectFailed(refused, partial=False) from refused
-            assert panel.resource is not None
-            try:
-                with acting():
-                    generation, page = await self._lives.open(panel.resource, call.grant)
-            except BaseException as failed:
-                await self._ledger.close_panel(panel.id)
-                if isinstance(failed, Refusal):
-                    raise EffectFailed(failed, partial=False) from failed
-                raise
-            try:
-                self._ledger.grant_lease(generation, call.session_id)
-            except Refusal as ended:
-                await self._lives.close(panel.resource, permit)
-                await self._ledger.close_panel(panel.id)
-                raise EffectFailed(ended, partial=False) from ended
+            panel, generation = await self._ledger.open_leased(call, "browser", given.url[:256], runtime)
+            page = pages[generation]
             seen, loaded = await _first_document(page, given.url)
         opened = BrowserOpened(
             workspace_id=given.workspace_id,

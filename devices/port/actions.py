@@ -23,7 +23,7 @@ from lomi.contract.android import (
 from lomi.contract.artifact import AndroidSource
 from lomi.contract.model import Observation
 from lomi.core.port import Call, Ledger, Outcome, Permit
-from lomi.core.refusal import Refusal
+from lomi.core.refusal import EffectFailed, Refusal
 
 
 class AndroidActs:
@@ -41,7 +41,11 @@ class AndroidActs:
         phone = self._phone(call)
         assert call.workspace is not None
         async with permit.effect():
-            panel = await self._ledger.open_panel(call.workspace.id, "android", phone.spec.title, phone.spec.device_id)
+            try:
+                opened = self._ledger.open_panel(call.workspace.id, "android", phone.spec.title, phone.spec.device_id)
+                panel = await opened
+            except Refusal as refused:
+                raise EffectFailed(refused, partial=False) from refused
         return Outcome(
             result=AndroidPanel(workspace_id=call.input.workspace_id, panel_id=panel.id, device_id=phone.spec.device_id)
         )

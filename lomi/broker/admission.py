@@ -16,15 +16,20 @@ from lomi.contract.codes import TERMINAL_STATES, Details, ErrorCode
 from lomi.contract.definition import GENERATION_FIELDS, Definition
 from lomi.core.fingerprint import fingerprint
 from lomi.core.grant import Grant
-from lomi.core.ids import GenerationId
+from lomi.core.ids import GenerationId, LeaseId
 from lomi.core.port import Call, Panel, Project, ResourceKey, Workspace
 from lomi.core.refusal import Refusal
 from lomi.core.sequences import InputLedger
 
 STORED_INPUTS = 128
 STORED_ACKS = 64
+KEPT_LEDGERS = 16
+"""Of how many ended leases a session can still repeat an input and be told what became of it."""
 OWNED_FAMILIES = ("terminal", "browser")
 """Families whose runtimes belong to the session that made them; to any other they do not exist."""
+
+
+Inputs = InputLedger[Operation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,15 +199,26 @@ def input_ledger(session: Session, definition: Definition, given: Any) -> InputL
     return ledgers.get(given.lease_id)
 
 
-def new_input_ledger(session: Session, definition: Definition, given: Any) -> InputLedger[Operation]:
+def new_input_ledger(world: World, session: Session, definition: Definition, given: Any) -> InputLedger[Operation]:
     """The ledger of a lease that is known to be held, made at its first input."""
     known = input_ledger(session, definition, given)
     if known is None:
         if definition.retry_identity == "sequence_stored":
-            known = session.inputs[given.lease_id] = InputLedger(STORED_INPUTS, ErrorCode.RETRY_WINDOW_EXPIRED)
+            known = InputLedger(STORED_INPUTS, ErrorCode.RETRY_WINDOW_EXPIRED)
+            _keep_ledger(world, session.inputs, given.lease_id, known)
         else:
-            known = session.acks[given.lease_id] = InputLedger(STORED_ACKS, ErrorCode.CURSOR_EXPIRED)
+            known = InputLedger(STORED_ACKS, ErrorCode.CURSOR_EXPIRED)
+            _keep_ledger(world, session.acks, given.lease_id, known)
     return known
+
+
+def _keep_ledger(world: World, kept: dict[LeaseId, Inputs], lease_id: LeaseId, inputs: Inputs) -> None:
+    """A lease that is over can still be asked about its inputs; only the last ones are remembered."""
+    kept[lease_id] = inputs
+    held = {lease.id for lease in world.leases}
+    over = [name for name in kept if name not in held]
+    for name in over[:-KEPT_LEDGERS]:
+        del kept[name]
 
 
 def _replay_by_sequence(

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,8 +16,8 @@ from lomi.core import layout as layouts
 from lomi.core.ids import GenerationId, LeaseId, PanelId, SessionId, WorkspaceId, android_panel_id, generation_id
 from lomi.core.layout import PanelRecord
 from lomi.core.log_fields import fields
-from lomi.core.port import Artifacts, Lease, Panel, Remembered, ResourceKey
-from lomi.core.refusal import Refusal
+from lomi.core.port import Artifacts, Call, Lease, Opening, Panel, Remembered, ResourceKey
+from lomi.core.refusal import EffectFailed, Refusal
 
 _log = logging.getLogger("lomi.broker.ledger")
 
@@ -118,6 +119,7 @@ class BrokerLedger:
         """Add a panel at the end of the workspace."""
         room = self._world.layout
         await room.counters.stock("panel", "tab")
+        room.require_staying(workspace_id)
         number = room.counters.take("panel")
         panel_id = android_panel_id(number) if kind == "android" else PanelId(f"p{number}")
         runtime: ResourceKind | None = kind if kind in ("terminal", "browser", "android") else None
@@ -128,6 +130,36 @@ class BrokerLedger:
         if panel is None:
             raise Refusal(ErrorCode.TARGET_NOT_FOUND, field="/workspaceId")
         return panel
+
+    async def open_leased(
+        self, call: Call[Any], kind: PanelKind, title: str, runtime: Opening
+    ) -> tuple[Panel, GenerationId]:
+        """Open a panel, start its runtime and lease it to the caller: all of it, or nothing that stays."""
+        assert call.workspace is not None
+        try:
+            panel = await self.open_panel(call.workspace.id, kind, title, None)
+        except Refusal as refused:
+            raise EffectFailed(refused, partial=False) from refused
+        assert panel.resource is not None, "a panel of a runtime names its resource"
+        try:
+            generation = await runtime.start(panel.resource)
+        except BaseException as failed:
+            await self.close_panel(panel.id)
+            if isinstance(failed, Refusal):
+                raise EffectFailed(failed, partial=False) from failed
+            raise
+        try:
+            self._lease_shown(panel.id, generation, call.session_id)
+        except Refusal as ended:
+            await runtime.end(panel.resource)
+            await self.close_panel(panel.id)
+            raise EffectFailed(ended, partial=runtime.leaves_traces) from ended
+        return panel, generation
+
+    def _lease_shown(self, panel_id: PanelId, generation: GenerationId, session_id: SessionId) -> None:
+        if panel_id not in self._world.layout.layout.panels:
+            raise Refusal(ErrorCode.TARGET_NOT_FOUND, field="/workspaceId")
+        self.grant_lease(generation, session_id)
 
     async def close_panel(self, panel_id: PanelId) -> None:
         """Take a panel out of the layout."""

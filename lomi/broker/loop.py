@@ -107,7 +107,7 @@ class Loop:
                 if turn is not None:
                     turn.leave()
                 raise
-        _index(session, operation)
+        _index(world, session, operation)
         world.active[operation_id] = operation
         run = _Run(world, session, handler, operation, sight, turn, recorded)
         with bound(session=session.id, tool=definition.name, operation=operation_id, generation=operation.generation):
@@ -189,7 +189,7 @@ def _queue_key(definition: Definition, operation: Operation) -> Hashable:
     return operation.id
 
 
-def _index(session: Session, operation: Operation) -> None:
+def _index(world: World, session: Session, operation: Operation) -> None:
     definition, given = operation.definition, operation.call.input
     session.operations[operation.id] = operation
     if definition.retry_identity == "key":
@@ -197,17 +197,17 @@ def _index(session: Session, operation: Operation) -> None:
         operation.replay_key = (given.retry_epoch, project.id if project else "", definition.name, given.request_key)
         session.replay[operation.replay_key] = operation
     elif definition.retry_identity != "none":
-        ledger = new_input_ledger(session, definition, given)
+        ledger = new_input_ledger(world, session, definition, given)
         ledger.admit(int(given.input_sequence), operation.fingerprint, operation)
 
 
-def _withdraw_index(session: Session, operation: Operation) -> None:
+def _withdraw_index(world: World, session: Session, operation: Operation) -> None:
     definition, given = operation.definition, operation.call.input
     session.operations.pop(operation.id, None)
     if operation.replay_key is not None:
         session.replay.pop(operation.replay_key, None)
     elif definition.retry_identity != "none":
-        new_input_ledger(session, definition, given).withdraw(int(given.input_sequence))
+        new_input_ledger(world, session, definition, given).withdraw(int(given.input_sequence))
 
 
 class _Run:
@@ -242,18 +242,18 @@ class _Run:
                 await storing(operation.stored)
             except AlreadyStored:
                 operation.stored_before = True
-                _withdraw_index(self._session, operation)
+                _withdraw_index(self._world, self._session, operation)
                 return
             except Refusal as said:
                 operation.refused = said
-                _withdraw_index(self._session, operation)
+                _withdraw_index(self._world, self._session, operation)
                 return
             self._world.failpoints.reach("reserved")
             operation.reserved.set()
             await self._settle(await self._settlement())
             if operation.definition.retry_identity == "sequence_in_memory" and operation.effect is EffectState.NONE:
                 # Nothing was typed, so the target still waits for this very sequence.
-                _withdraw_index(self._session, operation)
+                _withdraw_index(self._world, self._session, operation)
             operation.settled.set()
             await self._world.tell_change()
             await self._take_observation()

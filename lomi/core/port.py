@@ -5,7 +5,7 @@ acts only through a permit; it tells the ledger when a runtime begins and ends. 
 the store.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -268,6 +268,18 @@ class Artifacts(Protocol):
         """
         ...
 
+    async def put_stream(
+        self, call: Call[Any], pieces: AsyncIterator[bytes], source: ArtifactSource, *, most: int
+    ) -> StoredArtifact:
+        """Store bytes as they come, at most `most` of them; never all in memory.
+
+        What `pieces` raises leaves no artifact and is raised here.
+
+        Raises:
+            Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        ...
+
     async def import_file(
         self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str
     ) -> StoredArtifact:
@@ -288,6 +300,19 @@ class Artifacts(Protocol):
             Refusal: TARGET_NOT_FOUND when it is not this session's, expired, or its source is out of the grant.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How a new panel's runtime begins, and how it is ended again if it can't stay.
+
+    `leaves_traces` says that one which began may have done something outside itself, as a shell that reads its
+    profile does.
+    """
+
+    start: Callable[[ResourceKey], Awaitable[GenerationId]]
+    end: Callable[[ResourceKey], Awaitable[None]]
+    leaves_traces: bool = False
 
 
 class Ledger(Protocol):
@@ -364,6 +389,19 @@ class Ledger(Protocol):
         """Add a panel at the end of the workspace.
 
         Without `resource_name` the resource is named by the panel itself.
+        """
+        ...
+
+    async def open_leased(
+        self, call: Call[Any], kind: PanelKind, title: str, runtime: "Opening"
+    ) -> tuple[Panel, GenerationId]:
+        """Open a panel, start its runtime and lease it to the caller: all of it, or nothing that stays.
+
+        Call it inside the permit's effect.
+
+        Raises:
+            EffectFailed: the panel, the runtime or the lease was refused, or the workspace was closed meanwhile; what
+                had begun is ended. Partial only where the runtime `leaves_traces` and had begun.
         """
         ...
 

@@ -92,12 +92,16 @@ def one(connection: sqlite3.Connection, operation_id: str) -> StoredReceipt | No
 
 
 def by_key(
-    connection: sqlite3.Connection, *, session_id: str, epoch: str, project_id: str, tool: str, key: str
+    connection: sqlite3.Connection, *, session_id: str, epoch: str, project_id: str | None, tool: str, key: str
 ) -> StoredReceipt | None:
-    """Return the receipt of a retry identity."""
-    query = _SELECT + "WHERE retry_epoch = ? AND request_key = ? AND tool = ? AND project_id = ? AND session_id = ?"
-    row = connection.execute(query, (epoch, key, tool, project_id, session_id)).fetchone()
-    return None if row is None else _receipt(row)
+    """Return the receipt of a retry identity; without a project, the only one of any project, closed ones too."""
+    query = (
+        _SELECT
+        + """WHERE retry_epoch = ?1 AND request_key = ?2 AND tool = ?3 AND (?4 IS NULL OR project_id = ?4)
+        AND session_id = ?5 LIMIT 2"""
+    )
+    rows = connection.execute(query, (epoch, key, tool, project_id, session_id)).fetchall()
+    return _receipt(rows[0]) if len(rows) == 1 else None
 
 
 def newest(

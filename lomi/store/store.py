@@ -239,9 +239,9 @@ class Store:
         return await self._database.read(partial(receipts.one, operation_id=operation_id))
 
     async def receipt_by_key(
-        self, *, session_id: str, epoch: str, project_id: str, tool: str, key: str
+        self, *, session_id: str, epoch: str, project_id: str | None, tool: str, key: str
     ) -> StoredReceipt | None:
-        """Read the receipt of a retry identity."""
+        """Read the receipt of a retry identity; without a project, the only one of any project, closed ones too."""
         work = partial(receipts.by_key, session_id=session_id, epoch=epoch, project_id=project_id, tool=tool, key=key)
         return await self._database.read(work)
 

@@ -1,6 +1,7 @@
 """Acts on terminals: create, run, input, interrupt."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from lomi.contract.terminal import (
     TerminalRunInput,
     TypeText,
 )
-from lomi.core.ids import GenerationId, SessionId
-from lomi.core.port import Call, Ledger, Outcome, Permit, ResourceKey
-from lomi.core.refusal import EffectFailed, Refusal
+from lomi.core.ids import GenerationId
+from lomi.core.port import Call, Ledger, Opening, Outcome, Permit, ResourceKey
+from lomi.core.refusal import Refusal
 from lomi.terminals.folder import folder_in_project
 from lomi.terminals.lives import Lives
 from lomi.terminals.reads import observation_of
@@ -47,43 +48,31 @@ class TerminalActs:
         if call.grant.terminal_profile not in (None, "bash") or given.profile_id not in (None, "bash"):
             raise Refusal(ErrorCode.SCOPE_DENIED, "profile_not_granted", field="/profileId")
         directory = await asyncio.to_thread(folder_in_project, project, given.cwd_relative)
+        shell = Opening(start=partial(self._start, directory), end=self._end, leaves_traces=True)
         async with permit.effect():
-            try:
-                panel = await self._ledger.open_panel(call.workspace.id, "terminal", given.title, None)  # type: ignore[union-attr]
-            except Refusal as refused:
-                raise EffectFailed(refused, partial=False) from refused
-            assert panel.resource is not None
-            try:
-                generation, terminal = await self._leased(panel.resource, directory, call.session_id)
-            except BaseException:
-                await self._ledger.close_panel(panel.id)
-                raise
+            panel, generation = await self._ledger.open_leased(call, "terminal", given.title, shell)
+        terminal = self._lives.terminals.get(generation)
         return Outcome(
             result=TerminalCreated(
                 workspace_id=given.workspace_id,
                 panel_id=panel.id,
                 terminal_session_id=generation,
                 lease_id=None,
-                ready=terminal.prompt == "ready",
+                ready=terminal is not None and terminal.prompt == "ready",
             )
         )
 
-    async def _leased(
-        self, resource: ResourceKey, directory: Path, session_id: SessionId
-    ) -> tuple[GenerationId, Terminal]:
-        """A shell that is the session's; one that can't be is gone again."""
+    async def _start(self, directory: Path, resource: ResourceKey) -> GenerationId:
         try:
-            generation, terminal = await self._lives.terminals.start(resource, directory)
-        except Refusal as refused:
-            raise EffectFailed(refused, partial=False) from refused
+            generation, _ = await self._lives.terminals.start(resource, directory)
         except OSError as failed:
-            raise EffectFailed(Refusal(ErrorCode.APP_UNAVAILABLE, "adapter_failed_before"), partial=False) from failed
-        try:
-            self._ledger.grant_lease(generation, session_id)
-        except Refusal as ended:
+            raise Refusal(ErrorCode.APP_UNAVAILABLE, "adapter_failed_before") from failed
+        return generation
+
+    async def _end(self, resource: ResourceKey) -> None:
+        generation = self._ledger.current(resource)
+        if generation is not None:
             await self._lives.terminals.end(generation)
-            raise EffectFailed(ended, partial=True) from ended
-        return generation, terminal
 
     async def run(self, call: Call[TerminalRunInput], permit: Permit) -> Outcome:
         """Type the command, let later work on this terminal start, and wait for the shell to say how it ended."""

@@ -1,15 +1,18 @@
 """What closing panels does to the runtimes behind them, and what it must not do."""
 
+import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import pytest
 from broker_room import Room, a_session, open_room
 
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
 from lomi.contract.panel import RuntimeState
-from lomi.core.ids import GenerationId, LeaseId, WorkspaceId
-from lomi.core.port import Call, Permit, ResourceKey
+from lomi.core.ids import GenerationId, LeaseId, PanelId, WorkspaceId
+from lomi.core.port import Call, Opening, Permit, ResourceKey
 from lomi.core.refusal import EffectFailed, Refusal
 
 
@@ -22,6 +25,9 @@ class Phones:
         self._most = most
         self.host: int | None = None
         self.stopped: list[str] = []
+        self.closing = asyncio.Event()
+        self.may_close = asyncio.Event()
+        self.may_close.set()
 
     def state(self, resource: ResourceKey) -> RuntimeState:
         return "ready"
@@ -41,6 +47,8 @@ class Phones:
     async def close(self, resource: ResourceKey, permit: Permit) -> None:
         if len(self.stopped) >= self._most:
             raise EffectFailed(Refusal(ErrorCode.TARGET_BUSY), partial=False)
+        self.closing.set()
+        await self.may_close.wait()
         self.stopped.append(resource.name)
 
 
@@ -98,3 +106,61 @@ async def test_a_page_whose_session_is_gone_can_be_closed_by_another(tmp_path: P
         said = await room.mutate("lomi_panel_close", "b", **given)
         assert said["data"]["state"] == "succeeded"
         assert pages.stopped == [panel.id]
+
+
+async def test_nothing_opens_in_a_workspace_that_is_being_closed(tmp_path: Path) -> None:
+    """A panel opened while the runtimes end would vanish with the layout and leave its runtime to nobody."""
+    phones = Phones()
+    phones.may_close.clear()
+    async with open_room(tmp_path / "h", runtimes=phones) as room, asyncio.TaskGroup() as group:
+        await room.mutate("lomi_workspace_create", "a", expectedRevision="2", name="x")
+        await _running(room, "first")
+        revision = str(room.broker.world.layout.revision)
+        closing = group.create_task(
+            room.mutate("lomi_workspace_update", "b", expectedRevision=revision, action="close")
+        )
+        await phones.closing.wait()
+        with pytest.raises(Refusal, match="TARGET_NOT_FOUND"):
+            await room.broker.ledger.open_panel(WorkspaceId(room.workspace), "browser", "late", None)
+        phones.may_close.set()
+        assert (await closing)["data"]["state"] == "succeeded"
+        assert room.workspace not in room.broker.world.layout.layout.workspaces
+
+
+async def test_a_runtime_whose_panel_was_closed_while_it_began_is_ended(tmp_path: Path) -> None:
+    """Its opening is told that nothing stays; the panel's place is gone."""
+    async with open_room(tmp_path / "h") as room, asyncio.TaskGroup() as group:
+        world, ledger = room.broker.world, room.broker.ledger
+        begun, may_begin, ended = asyncio.Event(), asyncio.Event(), list[str]()
+
+        async def start(resource: ResourceKey) -> GenerationId:
+            begun.set()
+            await may_begin.wait()
+            return await ledger.begin_generation(resource)
+
+        async def end(resource: ResourceKey) -> None:
+            ended.append(resource.name)
+
+        call: Call[Any] = Call(
+            tool="lomi_browser_open",
+            input=None,
+            session_id=room.session.id,
+            grant=room.session.grant,  # type: ignore[arg-type]
+            workspace=world.layout.workspace(room.workspace),
+        )
+        opening = group.create_task(
+            _failing(ledger.open_leased(call, "browser", "page", Opening(start=start, end=end)))
+        )
+        await begun.wait()
+        (shown,) = [panel for panel in world.layout.layout.panels.values() if panel.title == "page"]
+        await ledger.close_panel(PanelId(shown.id))
+        may_begin.set()
+        failed = await opening
+        assert (failed.refusal.code, failed.partial) == (ErrorCode.TARGET_NOT_FOUND, False)
+        assert ended == [shown.id]
+
+
+async def _failing(opening: Coroutine[Any, Any, object]) -> EffectFailed:
+    with pytest.raises(EffectFailed) as said:
+        await opening
+    return said.value

@@ -77,19 +77,13 @@ class OperationHandlers:
         if given.operation_id is not None:
             found = await world.store.receipt(given.operation_id)
         elif given.retry_epoch is not None and given.tool is not None and given.request_key is not None:
-            projects = [given.project_id] if given.project_id else list(world.layout.layout.projects)
-            rows = [
-                await world.store.receipt_by_key(
-                    session_id=call.session_id,
-                    epoch=given.retry_epoch,
-                    project_id=project,
-                    tool=given.tool,
-                    key=given.request_key,
-                )
-                for project in projects
-            ]
-            seen = [row for row in rows if row is not None]
-            found = seen[0] if len(seen) == 1 else None
+            found = await world.store.receipt_by_key(
+                session_id=call.session_id,
+                epoch=given.retry_epoch,
+                project_id=given.project_id,
+                tool=given.tool,
+                key=given.request_key,
+            )
         else:
             found = None
         if found is None or session is None or found.session_id != call.session_id:

@@ -72,7 +72,7 @@ class WorkspaceHandlers:
         return (
             Read(tool="lomi_workspace_list", read=self.list),
             Act(tool="lomi_workspace_create", act=self.create),
-            Act(tool="lomi_workspace_update", act=self.update),
+            Act(tool="lomi_workspace_update", act=self.update, check=self.check_update),
             Act(tool="lomi_project_open", act=self.open_project, plan=self.plan_open),
             Act(tool="lomi_project_close", act=self.close_project, check=self.check_close_project),
         )
@@ -130,6 +130,13 @@ class WorkspaceHandlers:
         self._let_in(call, workspace.id)
         return Outcome(result=WorkspaceNamed(workspace_id=workspace.id, name=workspace.name))
 
+    def check_update(self, call: Call[WorkspaceUpdateInput]) -> None:
+        """To close it, the scopes that its live panels add."""
+        if call.input.action == "close" and call.workspace is not None:
+            self._closing.require_scopes(
+                call, layouts.panels_in(self._world.layout.layout.workspaces[call.workspace.id])
+            )
+
     async def update(self, call: Call[WorkspaceUpdateInput], permit: Permit) -> Outcome:
         """Rename, select or close."""
         room, given = self._world.layout, call.input
@@ -145,11 +152,11 @@ class WorkspaceHandlers:
             changed = PanelChanged(workspace_id=call.workspace.id, panel_id=active or "", focused=True, closed=False)
             return Outcome(result=changed)
         panels = layouts.panels_in(room.layout.workspaces[call.workspace.id])
-        self._closing.require_scopes(call, panels)
         terminals = self._closing.terminal_sessions(panels)
         async with permit.effect():
-            await self._closing.end_runtimes(panels, permit)
-            await room.change(layouts.close_workspace(room.layout, call.workspace.id))
+            with room.closing((call.workspace.id,)):
+                await self._closing.end_runtimes(panels, permit)
+                await room.change(layouts.close_workspace(room.layout, call.workspace.id))
         return Outcome(
             result=WorkspaceClosure(
                 workspace_id=call.workspace.id,
@@ -206,8 +213,9 @@ class WorkspaceHandlers:
         workspaces = tuple(record.id for record in room.layout.workspaces_of(given.project_id))
         terminals = self._closing.terminal_sessions(panels)
         async with permit.effect():
-            await self._closing.end_runtimes(panels, permit)
-            await room.change(layouts.close_project(room.layout, given.project_id))
+            with room.closing(workspaces):
+                await self._closing.end_runtimes(panels, permit)
+                await room.change(layouts.close_project(room.layout, given.project_id))
         return Outcome(
             result=ProjectClosure(
                 workspace_id=given.workspace_id,
