@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from paper.lab import end_strays
+
 import devices
 from devices.actor.ports import PortPairs
 from devices.fleet import Fleet, open_fleet
@@ -95,6 +97,8 @@ async def a_fleet(tmp: Path, stored: Stored | None = None, **options: object) ->
         **options,  # type: ignore[arg-type]
     ) as fleet:
         yield fleet
+    left = end_strays(tmp)
+    assert not left, f"adb processes of this test lived on: {left}"
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """What the tests of `paper` stand on: a private adb server, AVD homes and paper processes."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -88,6 +89,8 @@ class Lab:
         finally:
             process.kill()
             process.wait(10)
+            left = end_strays(self.root)
+        assert not left, f"adb processes of this world lived on: {left}"
 
     @property
     def _server_address(self) -> tuple[str, int] | str:
@@ -169,6 +172,23 @@ class RunningPhone:
     def stderr(self) -> str:
         """What the process has printed so far."""
         return (self.directory / "stderr.txt").read_text()
+
+
+def end_strays(root: Path) -> list[str]:
+    """End every adb process that was started for a folder; answers with their command lines.
+
+    A client that finds no server starts one of its own, which outlives everybody.
+    """
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if Path(os.fsdecode(words[0])).name == "adb" and os.fsencode(root) in (process / "environ").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
+                left.append(os.fsdecode(b" ".join(words)))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return left
 
 
 def wait_for(holds: object, seconds: float = 20) -> None:
