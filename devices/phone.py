@@ -12,8 +12,8 @@ from devices.frames import FrameFeed
 from devices.hands import Hands
 from devices.logs import Logs
 from devices.packages import Packages
-from devices.processes import ProcessName
 from devices.spec import DeviceSpec, Identity, Running
+from lomi.core.processes import ProcessName
 
 
 class Phone:

@@ -3,55 +3,14 @@
 import os
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from devices.world import World
+from lomi.core.processes import ProcessName, is_alive, name_of
 
 _PROC = Path("/proc")
 MARKER_VARIABLE = "LOMI_DEVICE_MARKER"
 """Environment variable that every process of one device life inherits; its value is fresh per launch."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessName:
-    """A process named so that the name can never fit another one.
-
-    `started` is the start time in clock ticks since boot, `boot` the kernel's boot id those ticks count from.
-    """
-
-    pid: int
-    started: int
-    boot: str
-
-
-def kernel_boot() -> str:
-    """The host kernel's boot id, empty where the system has none."""
-    try:
-        return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def start_ticks(pid: int) -> int | None:
-    """Start time of a living process in clock ticks since boot; None when gone or only a zombie is left."""
-    try:
-        stat = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
-
-
-def name_of(pid: int) -> ProcessName | None:
-    """The full name of a living process."""
-    ticks = start_ticks(pid)
-    return None if ticks is None else ProcessName(pid, ticks, kernel_boot())
-
-
-def is_alive(name: ProcessName) -> bool:
-    """Whether exactly this process still runs: same pid, same start time, same kernel boot."""
-    return name.boot == kernel_boot() and start_ticks(name.pid) == name.started
 
 
 def carriers(marker: str) -> tuple[ProcessName, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.processes import ProcessName
+from lomi.core.processes import ProcessName
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,21 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class StopRule:
-    """How long each step of a stop may take, in seconds."""
+    """How long each step of a stop may take, in seconds.
 
-    sync_s: float = 5.0
+    `exit_s` is spent only on a device whose console said that it ends.
+    """
+
+    sync_s: float = 4.0
     console_s: float = 2.0
     exit_s: float = 20.0
     term_s: float = 3.0
-    kill_s: float = 5.0
+    kill_s: float = 3.0
+
+    @property
+    def silent_s(self) -> float:
+        """The most that the stop of a device takes which answers nothing: 10 s unless told otherwise."""
+        return max(self.sync_s, self.console_s) + self.term_s + self.kill_s
 
 
 @dataclass(frozen=True, slots=True)

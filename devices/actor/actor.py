@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from devices.actor import preflight
 from devices.actor.life import Host, Lanes, Life, Phase
 from devices.faults import DeviceFault, NotRunning
-from devices.processes import ProcessName
 from devices.spec import DeviceSpec, Identity, Running
+from lomi.core.processes import ProcessName
 
 
 class DeviceActor:

@@ -19,6 +19,7 @@ from devices.faults import BootFailed, ChannelLost, DeviceFault, EmulatorExited,
 from devices.spec import DeviceSpec, Identity, Ports, Running
 from devices.tasks import background
 from devices.world import Child, OutputTail, World
+from lomi.core.processes import name_of
 
 Phase = Literal["stopped", "starting", "booting", "running", "offline", "stopping", "failed"]
 OnIdentity = Callable[[Identity], Awaitable[None]]
@@ -174,7 +175,7 @@ class Life:
         return child
 
     async def _identify(self, child: Child, exited: asyncio.Task[int], ports: Ports, marker: str) -> Identity:
-        name = processes.name_of(child.pid)
+        name = name_of(child.pid)
         if name is None:
             raise self._exit_fault(await exited)
         generation: str | None = None

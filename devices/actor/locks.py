@@ -4,8 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices import processes
-from devices.processes import ProcessName
+from lomi.core.processes import ProcessName, is_alive, start_ticks
 
 _LOCK_NAMES = ("*.lock", "*.ini.lock")
 
@@ -20,7 +19,7 @@ class Lock:
     @property
     def owner_alive(self) -> bool:
         """Whether a process with the named pid lives; a lock that names nobody counts as dead."""
-        return self.pid is not None and processes.start_ticks(self.pid) is not None
+        return self.pid is not None and start_ticks(self.pid) is not None
 
 
 def locks_in(avd_directory: Path) -> tuple[Lock, ...]:
@@ -34,7 +33,7 @@ def remove_dead(avd_directory: Path, known: frozenset[ProcessName]) -> tuple[Loc
 
     A lock of an unknown process stays even when it looks dead: it is not ours to judge.
     """
-    dead = {name.pid for name in known if not processes.is_alive(name)}
+    dead = {name.pid for name in known if not is_alive(name)}
     left = []
     for lock in locks_in(avd_directory):
         if lock.pid in dead and not lock.owner_alive:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from devices.actor import locks
 from devices.faults import LaunchRefused
-from devices.processes import ProcessName
 from devices.spec import DeviceSpec
+from lomi.core.processes import ProcessName
 
 
 def check(spec: DeviceSpec, known: frozenset[ProcessName]) -> None:

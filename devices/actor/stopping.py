@@ -7,9 +7,9 @@ from devices.adb.server import AdbServer
 from devices.adb.shell import ShellLane
 from devices.console import open_console
 from devices.faults import ChannelLost
-from devices.processes import ProcessName
-from devices.spec import DeviceSpec, Identity
+from devices.spec import DeviceSpec, Identity, StopRule
 from devices.world import World
+from lomi.core.processes import ProcessName, is_alive
 
 
 async def take_down(
@@ -23,16 +23,14 @@ async def take_down(
 ) -> tuple[ProcessName, ...]:
     """Flush, ask the console, wait, then end every process of this life; answers with those still alive.
 
-    `sync_lane` is given when the device runs and its disks should be flushed first.
+    `sync_lane` is given when the device runs and its disks should be flushed first. Only one whose console has taken
+    the request is waited for; one that answers nothing is ended within `StopRule.silent_s`.
     """
     rule = spec.stopping
-    if not exited.done():
-        if sync_lane is not None:
-            await _flush(sync_lane, rule.sync_s)
-        if await _ask_console(identity, server, rule.console_s):
-            await asyncio.wait((exited,), timeout=rule.exit_s)
+    if not exited.done() and await _asked_to_end(identity, server, rule, sync_lane):
+        await asyncio.wait((exited,), timeout=rule.exit_s)
     left = await asyncio.to_thread(processes.carriers, identity.marker)
-    if not exited.done() and identity.process not in left and processes.is_alive(identity.process):
+    if not exited.done() and identity.process not in left and is_alive(identity.process):
         left = (*left, identity.process)
     if not left:
         return ()
@@ -45,23 +43,38 @@ async def end_orphan(identity: Identity, *, world: World, term_s: float = 3.0, k
     Answers True when nothing of it lives any more, False when something could not be observed gone.
     """
     left = await asyncio.to_thread(processes.carriers, identity.marker)
-    if processes.is_alive(identity.process) and identity.process not in left:
+    if is_alive(identity.process) and identity.process not in left:
         left = (*left, identity.process)
     return not left or not await processes.end_processes(left, world=world, term_s=term_s, kill_s=kill_s)
 
 
-async def _flush(lane: ShellLane, within: float) -> None:
+async def _asked_to_end(identity: Identity, server: AdbServer, rule: StopRule, sync_lane: ShellLane | None) -> bool:
+    """Whether the console took the request to end; the disks are flushed while it opens, and before it is asked."""
+    flushed = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_flush(sync_lane, rule.sync_s, flushed))
+        return await group.create_task(_ask_console(identity, server, rule.console_s, flushed))
+
+
+async def _flush(lane: ShellLane | None, within: float, flushed: asyncio.Event) -> None:
     try:
-        await lane.run("sync", within=within)
-    except ChannelLost:
+        if lane is not None:
+            async with asyncio.timeout(within):
+                await lane.run("sync", within=within)
+    except (ChannelLost, TimeoutError):
         return
+    finally:
+        flushed.set()
 
 
-async def _ask_console(identity: Identity, server: AdbServer, within: float) -> bool:
+async def _ask_console(identity: Identity, server: AdbServer, within: float, flushed: asyncio.Event) -> bool:
+    asked = False
     try:
         async with open_console(identity.ports.console, server.home, step_s=within) as console:
+            await flushed.wait()
+            asked = True
             await console.command("kill")
     except ChannelLost as fault:
-        # A console that closes while it answers has obeyed; one that is not there never heard us.
-        return fault.effect == "unknown"
+        # A console that closes while it answers has obeyed; one that is silent or not there never heard us.
+        return asked and fault.reason == "channel_lost"
     return True

@@ -13,9 +13,9 @@ import msgspec
 from devices import processes
 from devices.adb.wire import AdbClient, Row
 from devices.faults import ChannelLost
-from devices.processes import ProcessName
 from devices.tasks import background
 from devices.world import Child, OutputTail, World
+from lomi.core.processes import ProcessName, is_alive, name_of
 from lomi.disk.private import private_directory, read_private, write_private
 from lomi.disk.refusal import DiskRefusedError
 
@@ -164,7 +164,7 @@ class _Run:
                 argv, environment=self._variables, output=tail.child_end, directory=directory
             )
             tail.handed_over()
-            server.process = processes.name_of(child.pid)
+            server.process = name_of(child.pid)
             try:
                 if server.process is not None:
                     await asyncio.to_thread(_remember, self._record, server.process)
@@ -245,7 +245,7 @@ async def _end_earlier(record: Path, world: World) -> None:
         name = msgspec.json.decode(await asyncio.to_thread(read_private, record, 4096), type=ProcessName)
     except (DiskRefusedError, OSError, msgspec.DecodeError):
         return
-    if processes.is_alive(name):
+    if is_alive(name):
         processes.send_signal(name, signal.SIGTERM)
         await processes.wait_gone((name,), within=3.0, world=world)
         await processes.end_processes((name,), world=world, term_s=0.1, kill_s=3.0)

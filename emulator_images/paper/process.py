@@ -214,15 +214,20 @@ async def _live(
     if (held := phone.faults.strikes("held_pipes")) is not None:
         phone.record("child", pid=hold_pipes(held))
     async with asyncio.TaskGroup() as group:
-        tasks = [
+        tasks = {
             group.create_task(_boots(phone, doors)),
             group.create_task(_announce(phone, adb_socket, environment)),
             group.create_task(run_troubles(phone, doors.go_offline, os._exit)),
-        ]
+        }
 
         def serving(serve_client: Callable[[StreamReader, StreamWriter], Coroutine[None, None, None]]) -> _OnClient:
             def start(reader: StreamReader, writer: StreamWriter) -> None:
-                tasks.append(group.create_task(serve_client(reader, writer)))
+                if phone.stop_asked.is_set():  # who was let in by then would be waited for, for ever
+                    writer.close()
+                    return
+                task = group.create_task(serve_client(reader, writer))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
 
             return start
 
@@ -231,7 +236,7 @@ async def _live(
         await phone.stop_asked.wait()
         console_server.close()
         adb_server.close()
-        for task in tasks:
+        for task in tuple(tasks):
             task.cancel()
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Awaitable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,9 +19,9 @@ from devices.actor.ports import PortPairs
 from devices.actor.stopping import end_orphan
 from devices.faults import BootFailed, DeviceFault, EmulatorExited, LaunchRefused, NotRunning, StopUnconfirmed
 from devices.phone import Phone
-from devices.processes import ProcessName
 from devices.spec import Identity, Needs, StopRule
 from devices.world import World
+from lomi.core.processes import ProcessName, is_alive, kernel_boot, name_of
 
 
 async def fault_of(work: Awaitable[object]) -> DeviceFault | None:
@@ -45,9 +46,9 @@ async def test_starts_coalesce_and_the_identity_is_stored_before_use(tmp_path: P
         assert len(journal(phone, "boot")) == 1
         assert seen_states == [None]
         identity = starts[0].result().identity
-        assert processes.is_alive(identity.process)
+        assert is_alive(identity.process)
         await phone.stop()
-        assert not processes.is_alive(identity.process)
+        assert not is_alive(identity.process)
         assert phone.phase == "stopped"
         assert processes.carriers(identity.marker) == ()
         again = await phone.start()
@@ -195,7 +196,7 @@ async def test_foreign_locks_are_refused_and_own_dead_ones_removed(tmp_path: Pat
         assert stale is not None
         assert stale.reason == "avd_locked_stale"
         assert lock.exists()
-        phone.adopt_history(frozenset((ProcessName(4194303, 1, processes.kernel_boot()),)))
+        phone.adopt_history(frozenset((ProcessName(4194303, 1, kernel_boot()),)))
         await phone.start()
         await phone.stop()
         assert not lock.exists()
@@ -228,6 +229,23 @@ async def test_an_ignored_kill_still_ends_with_the_process_group(tmp_path: Path)
         assert processes.carriers(marker) == ()
 
 
+async def test_a_phone_that_answers_nothing_is_gone_in_the_stated_time(tmp_path: Path) -> None:
+    """A frozen emulator costs its stop no more than `silent_s`, ten seconds by default, and is observed gone."""
+    assert StopRule().silent_s <= 10
+    rule = StopRule(sync_s=1.0, console_s=0.5, exit_s=30.0, term_s=0.5, kill_s=3.0)
+    stored = Stored()
+    async with a_fleet(tmp_path, stored) as fleet:
+        phone = fleet.phone(spec_for(tmp_path, stopping=rule))
+        await phone.start()
+        identity = stored.identities[0]
+        os.kill(identity.process.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        await phone.stop()
+        assert time.monotonic() - began < rule.silent_s
+        assert phone.phase == "stopped"
+        assert processes.carriers(identity.marker) == ()
+
+
 async def test_an_unconfirmed_stop_keeps_ownership_and_can_be_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +268,7 @@ async def test_an_unconfirmed_stop_keeps_ownership_and_can_be_tried_again(
         assert phone.identity == identity
         await phone.stop()
         assert phone.phase == "stopped"
-        assert not processes.is_alive(identity.process)
+        assert not is_alive(identity.process)
 
 
 async def never_asked(*_: object) -> bool:
@@ -313,7 +331,7 @@ async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
     try:
         await until(lambda: len(processes.carriers(marker)) == 2)
         spec = spec_for(tmp_path)
-        name, stranger = processes.name_of(ours.pid), processes.name_of(other.pid)
+        name, stranger = name_of(ours.pid), name_of(other.pid)
         assert name is not None
         assert stranger is not None
         ports = PortPairs()
@@ -321,7 +339,7 @@ async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
             identity = Identity(spec.device_id, "g1", name, pair, marker)
             lookalike = replace(identity, process=replace(stranger, started=stranger.started + 1), marker=world.token())
         assert await end_orphan(lookalike, world=world)
-        assert processes.is_alive(stranger)
+        assert is_alive(stranger)
         assert await end_orphan(identity, world=world)
         assert processes.carriers(marker) == ()
     finally:
