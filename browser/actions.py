@@ -367,7 +367,7 @@ async def _type(page: Page, target: Aim, text: str, how: str, ref: str) -> _Fill
     if text:
         await send(page.session, "Input.insertText", {"text": text}, deadline_s=DISPATCH_S)
     else:
-        await page.playwright.keyboard.press("Delete")
+        await page.keyboard.press("Delete")
     try:
         return await world.call("filled", number, text, shape=_Filled)
     except ContextGoneError:

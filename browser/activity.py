@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 import msgspec
-from playwright.async_api import CDPSession
 
+from browser.inspector.connection import Session
 from browser.wire import Faults, listen
 
 # An action's answer waits for these; pictures, media, beacons and open streams may take as long as they like.
@@ -114,7 +114,7 @@ class Activity:
         """Whether nothing can be learned from the page now: a dialog is open or the page has ended."""
         return self.dialog is not None or self.ended is not None
 
-    def follow(self, session: CDPSession, main_frame: Callable[[], str], faults: Faults) -> None:
+    def follow(self, session: Session, main_frame: Callable[[], str], faults: Faults) -> None:
         """Take the events of one protocol session into account."""
 
         def sent(event: RequestSent) -> None:

@@ -7,42 +7,33 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-from playwright.async_api import Browser, CDPSession, Playwright, ProxySettings, async_playwright
-from playwright.async_api import Error as PlaywrightError
 
 from browser.egress import EgressProxy, HostSpellingError, Origin
 from browser.egress.chromium import ENGINE_ARGUMENTS, proxy_settings
 from browser.errors import (
     AdmissionRefusedError,
-    BrowserError,
     EngineUnavailableError,
     PageEndedError,
+    ProtocolError,
     UnresponsiveError,
 )
 from browser.frames import origin_of
+from browser.inspector.chromium import Chromium
+from browser.inspector.program import Program
 from browser.page import Page
 from browser.process import EngineProcess, Watch, find_engine, identify, memory_available
 from browser.profile import Profile
-from browser.seal import Seal
 from browser.values import Viewport
-from browser.wire import send
 
 MOST_PAGES = 16
 MEMORY_PER_PAGE = 192 << 20
 
-_ARGUMENTS = (
-    *ENGINE_ARGUMENTS,
-    "--disable-smooth-scrolling",
-    "--disable-domain-reliability",
-    "--disable-client-side-phishing-detection",
-    "--no-pings",
-    "--proxy-bypass-list=<-loopback>",
-)
+_ARGUMENTS = (*ENGINE_ARGUMENTS, "--proxy-bypass-list=<-loopback>")
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
@@ -70,7 +61,6 @@ class Engine:
     def __init__(
         self,
         settings: EngineSettings,
-        playwright: Playwright,
         tasks: asyncio.TaskGroup,
         clock: Callable[[], float],
         environment: Mapping[str, str],
@@ -83,14 +73,12 @@ class Engine:
         self.starts = 0
         self.on_page: list[Callable[[Page], None]] = []
         self.on_crash: list[Callable[[], None]] = []
-        self._playwright = playwright
         self._clock = clock
         self._environment = environment
-        self._browser: Browser | None = None
+        self._chromium: Chromium | None = None
+        self._program: Program | None = None
         self._watch: Watch | None = None
-        self._seal: Seal | None = None
         self._starting = asyncio.Lock()
-        self._sealing = asyncio.Lock()
         self._admitted = 0
         self._names = 0
         self._stopping = False
@@ -109,72 +97,50 @@ class Engine:
         async with self._starting:
             if self._stopping:
                 raise EngineUnavailableError("engine_stopped")
-            if self._browser is not None and self._browser.is_connected():
+            if self._chromium is not None and self._chromium.connected:
                 return
-            await self._end_watch()
+            await self._end_last()
             await self._launch()
 
     async def _launch(self) -> None:
         settings = self.settings
         if settings.engine != "chromium":
             raise EngineUnavailableError("engine_unsupported", engine=settings.engine)
-        found = find_engine(headed=settings.headed, chosen=settings.executable)
-        if found is None and settings.executable is not None:
-            raise EngineUnavailableError("engine_missing", executable=str(settings.executable))
+        found = find_engine(headed=settings.headed, chosen=settings.executable, environment=self._environment)
+        if found is None:
+            raise EngineUnavailableError("engine_missing", executable=str(settings.executable or "chromium"))
         arguments = [
             *_ARGUMENTS,
             *settings.arguments,
             *(() if settings.frame_rate_limit else ("--disable-frame-rate-limit", "--disable-gpu-vsync")),
         ]
+        sandbox = os.geteuid() != 0
         try:
-            browser = await self._playwright.chromium.launch(
-                executable_path=found,
-                headless=not settings.headed,
-                chromium_sandbox=os.geteuid() != 0,
-                args=arguments,
-                timeout=settings.start_s * 1000,
-                handle_sigint=False,
-                handle_sigterm=False,
-                handle_sighup=False,
+            self._program = program = await Program.start(
+                found, arguments, headed=settings.headed, sandbox=sandbox, environment=self._environment
             )
-            session = await browser.new_browser_cdp_session()
-            answer = msgspec.convert(await session.send("SystemInfo.getProcessInfo"), _Processes, strict=False)
-            await session.detach()
-        except PlaywrightError as error:
-            reason = "engine_missing" if "Executable doesn't exist" in str(error) else "engine_start_failed"
-            raise EngineUnavailableError(reason, said=str(error).splitlines()[0][:300]) from error
-        pid = next((process.id for process in answer.process_info if process.type == "browser"), 0)
-        self.process = identify(pid)
+        except OSError as error:
+            raise EngineUnavailableError("engine_start_failed", said=str(error)[:300]) from error
+        self.tasks.create_task(program.read_errors())
+        self.process = identify(program.pid)
         if self.process is not None:
-            self._watch = await Watch.over(self.process, self._environment)
-        browser.on("disconnected", lambda _browser: self._lost(browser))
-        self._browser = browser
-        self.version = browser.version
+            self._watch = await Watch.over(self.process._replace(profile=str(program.directory)), self._environment)
+        try:
+            async with asyncio.timeout(settings.start_s):
+                chromium = await Chromium.over(program)
+        except (TimeoutError, PageEndedError, ProtocolError) as error:
+            await self._end_last()
+            said = program.tail.decode("utf-8", "replace").strip().rpartition("\n")[2][-300:]
+            raise EngineUnavailableError("engine_start_failed", said=said) from error
+        chromium.on_lost = lambda: self._lost(chromium)
+        self._chromium = chromium
+        self.version = chromium.version
         self.starts += 1
 
-    async def seal(self, session: CDPSession, refused: Callable[[str | None], None]) -> None:
-        """Let no window open in the context of a page; `refused` is told the opener's target of each that tried.
-
-        Raises:
-            EngineUnavailableError, PageEndedError: the engine went away.
-        """
-        async with self._sealing:
-            if self._seal is None:
-                self._seal = await Seal.over(self._running(), self._send_later)
-        await self._seal.close(session, refused)
-
-    def _send_later(self, session: CDPSession, method: str, params: dict[str, object]) -> None:
-        self.tasks.create_task(self._send_quietly(session, method, params))
-
-    async def _send_quietly(self, session: CDPSession, method: str, params: dict[str, object]) -> None:
-        with suppress(BrowserError):  # the target may have gone by itself
-            await send(session, method, params)
-
-    def _lost(self, browser: Browser) -> None:
-        if browser is not self._browser:
+    def _lost(self, chromium: Chromium) -> None:
+        if chromium is not self._chromium:
             return
-        self._browser = None
-        self._seal = None
+        self._chromium = None
         for page in list(self.pages.values()):
             page.end("engine_stopped" if self._stopping else "engine_crashed")
         if not self._stopping:
@@ -225,9 +191,9 @@ class Engine:
         self.admit()
         try:
             await self.warm()
-            profile = await self._profile(self._running(), egress, viewport or self.settings.viewport, admits)
+            profile = await self._profile(egress, viewport or self.settings.viewport, admits)
             return await profile.first(generation or self.name())
-        except (PlaywrightError, PageEndedError, UnresponsiveError) as error:
+        except (PageEndedError, ProtocolError, UnresponsiveError, TimeoutError) as error:
             self.release()
             said = str(error).splitlines()[0][:300]
             raise EngineUnavailableError("engine_start_failed", said=said) from error
@@ -235,43 +201,34 @@ class Engine:
             self.release()
             raise
 
-    def _running(self) -> Browser:
-        if self._browser is None:
-            raise EngineUnavailableError("engine_start_failed")
-        return self._browser
-
     async def _profile(
-        self, browser: Browser, egress: EgressProxy | None, viewport: Viewport, admits: Callable[[str], bool] | None
+        self, egress: EgressProxy | None, viewport: Viewport, admits: Callable[[str], bool] | None
     ) -> Profile:
+        if self._chromium is None:
+            raise EngineUnavailableError("engine_start_failed")
         way = proxy_settings(egress) if egress is not None else None
-        proxy = ProxySettings(server=way["server"], bypass=way["bypass"]) if way is not None else None
-        context = await browser.new_context(
-            viewport={"width": viewport.width, "height": viewport.height},
-            device_scale_factor=viewport.scale,
-            proxy=proxy,
-            accept_downloads=True,
-        )
+        context = await self._chromium.new_context(way["server"] if way else None, way["bypass"] if way else "")
         guarded = admits if admits is not None or egress is None else _within(egress)
-        return Profile(self, context, egress=egress, guarded=guarded, clock=self._clock)
+        return Profile(self, context, egress=egress, guarded=guarded, viewport=viewport, clock=self._clock)
 
     async def stop(self) -> None:
         """End every page and the engine."""
         self._stopping = True
-        browser, self._browser = self._browser, None
+        chromium, self._chromium = self._chromium, None
         for page in list(self.pages.values()):
             page.end("engine_stopped")
-        if browser is not None:
-            try:
-                async with asyncio.timeout(4):
-                    await browser.close()
-            except (TimeoutError, PlaywrightError):
-                pass  # the watch kills what did not go
-        await self._end_watch()
+        if chromium is not None:
+            await chromium.close()
+        await self._end_last()
 
-    async def _end_watch(self) -> None:
+    async def _end_last(self) -> None:
+        """See off what is left of the engine before: its process group, and its directory."""
         watch, self._watch = self._watch, None
+        program, self._program = self._program, None
         if watch is not None:
             await watch.finish()
+        if program is not None:
+            await program.end()
 
 
 def _within(egress: EgressProxy) -> Callable[[str], bool]:
@@ -287,15 +244,6 @@ def _within(egress: EgressProxy) -> Callable[[str], bool]:
     return admits
 
 
-class _Process(msgspec.Struct):
-    id: int = 0
-    type: str = ""
-
-
-class _Processes(msgspec.Struct, rename="camel"):
-    process_info: list[_Process] = []
-
-
 @asynccontextmanager
 async def running(
     settings: EngineSettings | None = None,
@@ -307,12 +255,11 @@ async def running(
 
     The engine starts with `warm` or the first `open`; after the block nothing of it is left.
     """
-    async with async_playwright() as playwright:
-        tasks = asyncio.TaskGroup()
-        await tasks.__aenter__()
-        engine = Engine(settings or EngineSettings(), playwright, tasks, clock, environment)
-        try:
-            yield engine
-        finally:
-            await engine.stop()
-            await tasks.__aexit__(None, None, None)  # told of no error, so that the block's own error leaves unwrapped
+    tasks = asyncio.TaskGroup()
+    await tasks.__aenter__()
+    engine = Engine(settings or EngineSettings(), tasks, clock, environment)
+    try:
+        yield engine
+    finally:
+        await engine.stop()
+        await tasks.__aexit__(None, None, None)  # told of no error, so that the block's own error leaves unwrapped

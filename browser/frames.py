@@ -1,21 +1,28 @@
 """The frames of one page: keys, documents, isolated worlds, and the protocol sessions of frames in other processes."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
-from playwright.async_api import BrowserContext, CDPSession, Frame
-from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Page as PlaywrightPage
 
-from browser.errors import ContextGoneError, PageEndedError
-from browser.wire import ATTACH_S, Faults, ask, listen, send
+from browser.errors import BrowserError, ContextGoneError
+from browser.inspector.connection import Session
+from browser.wire import ATTACH_S, DOM_DEADLINE_S, Faults, ask, listen, send
 from browser.world import SOURCE, WORLD_NAME, World
+
+Work = Coroutine[object, object, None]
 
 MOST_FRAMES = 16
 DEEPEST_FRAME = 4
+_SEPARATE: dict[str, object] = {
+    "autoAttach": True,
+    "waitForDebuggerOnStart": True,
+    "flatten": True,
+    "filter": [{"type": "iframe"}, {"exclude": True}],
+}
 
 
 class _Aux(msgspec.Struct, rename="camel"):
@@ -81,6 +88,19 @@ class _Within(msgspec.Struct, rename="camel"):
     url: str
 
 
+class _TargetFacts(msgspec.Struct, rename="camel"):
+    target_id: str = ""
+
+
+class _Separate(msgspec.Struct, rename="camel"):
+    session_id: str
+    target_info: _TargetFacts = msgspec.field(default_factory=_TargetFacts)
+
+
+class _SessionGone(msgspec.Struct, rename="camel"):
+    session_id: str
+
+
 class _Owner(msgspec.Struct, rename="camel"):
     backend_node_id: int
 
@@ -130,40 +150,32 @@ class FrameTree:
     Keys are ``main`` and ``f1``, ``f2``, … in order of first sight; a key is never given to another frame.
     """
 
-    def __init__(self, context: BrowserContext, page: PlaywrightPage, session: CDPSession, faults: Faults) -> None:
+    def __init__(
+        self, session: Session, faults: Faults, child: Callable[[str], Session], spawn: Callable[[Work], None]
+    ) -> None:
         self.session = session
         self.main_id = ""
         self.facts: dict[str, FrameFacts] = {}
+        self.scripts: list[str] = []
         self.on_navigated: Callable[[FrameFacts], None] = lambda _facts: None
         self.on_within: Callable[[str, str], None] = lambda _frame, _url: None
-        self.on_session: list[Callable[[CDPSession], None]] = []
-        self._context = context
-        self._page = page
+        self.on_session: list[Callable[[Session], None]] = []
         self._faults = faults
+        self._child = child
+        self._spawn = spawn
         self._worlds: dict[str, World] = {}
-        self._sessions: dict[str, CDPSession] = {}
-        self._local_roots: dict[CDPSession, str] = {}
+        self._sessions: dict[str, Session] = {}
+        self._local_roots: dict[Session, str] = {}
         self._keys: dict[str, str] = {}
-        self._in_process: set[Frame] = set()
-        self._separate: dict[Frame, CDPSession] = {}
+        self._coming: set[Session] = set()
         self._scripts: dict[int, str] = {}
         self._arrived = asyncio.Event()
 
     async def attach(self) -> None:
-        """Begin to follow the page."""
+        """Begin to follow the page, and let it run if it was stopped at its start."""
         await self._follow(self.session)
-        page = self._page
-        page.on("framenavigated", self._recheck)
-        page.on("framedetached", self._forget)
 
-    def _recheck(self, frame: Frame) -> None:
-        self._in_process.discard(frame)
-
-    def _forget(self, frame: Frame) -> None:
-        self._in_process.discard(frame)
-        self._separate.pop(frame, None)
-
-    async def _follow(self, session: CDPSession) -> None:
+    async def _follow(self, session: Session) -> None:
         faults = self._faults
         listen(
             session,
@@ -186,12 +198,13 @@ class FrameTree:
         listen(session, "Page.navigatedWithinDocument", _Within, self._within, faults)
         listen(session, "Page.frameAttached", _Attached, lambda event: self._attached(session, event), faults)
         listen(session, "Page.frameDetached", _Detached, lambda event: self._detached(session, event), faults)
-        source = {"source": SOURCE, "worldName": WORLD_NAME, "runImmediately": True}
-        _, tree, _, _ = await asyncio.gather(
-            send(session, "Page.enable", deadline_s=ATTACH_S),
+        listen(session, "Target.attachedToTarget", _Separate, lambda event: self._separate(session, event), faults)
+        listen(session, "Target.detachedFromTarget", _SessionGone, self._separate_gone, faults)
+        for told in self.on_session:
+            told(session)
+        tree, *_ = await asyncio.gather(
             ask(session, "Page.getFrameTree", {}, _Tree, deadline_s=ATTACH_S),
-            send(session, "Page.addScriptToEvaluateOnNewDocument", source, deadline_s=ATTACH_S),
-            send(session, "Runtime.enable", deadline_s=ATTACH_S),
+            self._begun(session),
         )
         self._local_roots[session] = tree.frame_tree.frame.id
         if session is self.session:
@@ -202,10 +215,59 @@ class FrameTree:
             self.facts[branch.frame.id] = branch.frame
             self._sessions[branch.frame.id] = session
             pending.extend(branch.child_frames)
-        for told in self.on_session:
-            told(session)
 
-    def _created(self, session: CDPSession, context: _Context) -> None:
+    async def _begun(self, session: Session) -> None:
+        """All that must be in place before the target's first script, in this order, and then its start."""
+        scripts: list[dict[str, object]] = [{"source": script} for script in self.scripts]
+        scripts.insert(0, {"source": SOURCE, "worldName": WORLD_NAME})
+        first = "Page.addScriptToEvaluateOnNewDocument"
+        await asyncio.gather(
+            send(session, "Page.enable", deadline_s=ATTACH_S),
+            *(send(session, first, {**script, "runImmediately": True}, deadline_s=ATTACH_S) for script in scripts),
+            send(session, "Runtime.enable", deadline_s=ATTACH_S),
+            send(session, "Target.setAutoAttach", _SEPARATE, deadline_s=ATTACH_S),
+            send(session, "Runtime.runIfWaitingForDebugger", deadline_s=ATTACH_S),
+        )
+
+    def _separate(self, parent: Session, event: _Separate) -> None:
+        """A frame moves into a process of its own; it is stopped there until we follow it."""
+        session = self._child(event.session_id)
+        self._coming.add(session)
+        session.on_ended.append(lambda: self._spawn(self._lost(parent, session, event.target_info.target_id)))
+        self._spawn(self._adopt(session))
+
+    async def _adopt(self, session: Session) -> None:
+        try:
+            await self._follow(session)
+        except BrowserError as error:  # it went as fast as it came, or the page did
+            self._faults_of(session, error)
+        finally:
+            self._coming.discard(session)
+            self._wake()
+
+    def _faults_of(self, session: Session, error: BrowserError) -> None:
+        if session.ended is None and not isinstance(error, ContextGoneError):
+            self._faults.note("separate frame", error)
+
+    def _separate_gone(self, event: _SessionGone) -> None:
+        self._child(event.session_id).end("closed")
+
+    async def _lost(self, parent: Session, session: Session, frame_id: str) -> None:
+        """A separate frame is gone, or moves into its parent's process: the parent says which."""
+        for frame, world in list(self._worlds.items()):
+            if world.session is session:
+                world.gone.set()
+                del self._worlds[frame]
+        self._local_roots.pop(session, None)
+        with suppress(BrowserError):
+            await send(parent, "Page.enable")  # what it had to say before has arrived by now
+        for frame in [frame for frame, known in self._sessions.items() if known is session]:
+            del self._sessions[frame]
+            self.facts.pop(frame, None)
+        if frame_id not in self._sessions:
+            self.facts.pop(frame_id, None)
+
+    def _created(self, session: Session, context: _Context) -> None:
         if context.aux_data.is_default and session is self.session:
             self._scripts[context.id] = context.aux_data.frame_id
         if context.name != WORLD_NAME:
@@ -213,6 +275,9 @@ class FrameTree:
         frame = context.aux_data.frame_id
         self._worlds[frame] = World(session, context.id, context.unique_id, frame)
         self._sessions[frame] = session
+        self._wake()
+
+    def _wake(self) -> None:
         self._arrived.set()
         self._arrived = asyncio.Event()
 
@@ -220,7 +285,7 @@ class FrameTree:
         """Whether page script of the main frame runs in this context."""
         return self._scripts.get(context_id) == self.main_id
 
-    def _destroyed(self, session: CDPSession, context_id: int | None) -> None:
+    def _destroyed(self, session: Session, context_id: int | None) -> None:
         if session is self.session:
             if context_id is None:
                 self._scripts.clear()
@@ -231,7 +296,7 @@ class FrameTree:
                 world.gone.set()
                 del self._worlds[frame]
 
-    def _navigated(self, session: CDPSession, frame: FrameFacts) -> None:
+    def _navigated(self, session: Session, frame: FrameFacts) -> None:
         if not frame.id:
             return
         self.facts[frame.id] = frame
@@ -244,11 +309,11 @@ class FrameTree:
             self.facts[event.frame_id] = msgspec.structs.replace(known, url=event.url)
             self.on_within(event.frame_id, event.url)
 
-    def _attached(self, session: CDPSession, event: _Attached) -> None:
+    def _attached(self, session: Session, event: _Attached) -> None:
         self.facts.setdefault(event.frame_id, FrameFacts(id=event.frame_id, parent_id=event.parent_frame_id))
-        self._sessions.setdefault(event.frame_id, session)
+        self._sessions[event.frame_id] = session
 
-    def _detached(self, session: CDPSession, event: _Detached) -> None:
+    def _detached(self, session: Session, event: _Detached) -> None:
         if self._sessions.get(event.frame_id) is not session:
             return
         world = self._worlds.pop(event.frame_id, None)
@@ -259,26 +324,11 @@ class FrameTree:
             self._sessions.pop(event.frame_id, None)
 
     async def adopt_separate(self) -> None:
-        """Find frames that live in processes of their own and follow them too."""
-        fresh = [
-            frame
-            for frame in self._page.frames[1 : 4 * MOST_FRAMES]
-            if frame not in self._in_process and frame not in self._separate
-        ]
-        if fresh:
-            await asyncio.gather(*(self._adopt(frame) for frame in fresh))
-
-    async def _adopt(self, frame: Frame) -> None:
-        try:
-            session = await self._context.new_cdp_session(frame)
-        except PlaywrightError:  # "does not have a separate CDP session": it lives in its parent's process
-            self._in_process.add(frame)
-            return
-        self._separate[frame] = session
-        try:
-            await self._follow(session)
-        except (ContextGoneError, PageEndedError):
-            self._separate.pop(frame, None)
+        """Wait for the frames that are moving into processes of their own, for a while."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DOM_DEADLINE_S):
+                while self._coming:
+                    await self._arrived.wait()
 
     def key(self, frame_id: str) -> str:
         """The wire name of a frame."""
@@ -297,6 +347,10 @@ class FrameTree:
     def world(self, frame_id: str) -> World | None:
         """The live world of a frame's current document."""
         return self._worlds.get(frame_id)
+
+    def live(self) -> list[World]:
+        """The worlds of all frames."""
+        return list(self._worlds.values())
 
     def others(self, world: World) -> list[World]:
         """The live worlds of all other frames."""

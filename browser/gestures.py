@@ -1,8 +1,10 @@
 """The other trusted inputs: keys, scrolling, choosing options, hovering, dragging."""
 
+import asyncio
 import math
+from collections.abc import Awaitable, Iterator
 from contextlib import nullcontext, suppress
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -19,12 +21,15 @@ from browser.actions import (
     start_at,
     start_of,
 )
-from browser.errors import ContextGoneError, RefusedError, StaleRefError
+from browser.errors import BrowserError, ContextGoneError, RefusedError, StaleRefError
+from browser.inspector.mouse import Drag
 from browser.keys import require_known
 from browser.page import Page
 from browser.settle import SETTLE_S, observe
 from browser.values import Acted
 from browser.world import World
+
+T = TypeVar("T")
 
 MOST_DELTA = 10_000
 
@@ -45,7 +50,7 @@ class _Choice(Refusal):
 
 async def _pressed(page: Page, chord: str, count: int) -> None:
     for _ in range(count):
-        await page.playwright.keyboard.press(chord)
+        await page.keyboard.press(chord)
 
 
 async def key(
@@ -103,7 +108,7 @@ async def type_text(
         async with effect or nullcontext():
             start = start_of(page, target)
             raise_refusal(await target.world.call("aim", target.number, "focus", shape=Refusal), ref)
-            attempt = await page.unless_blocked(page.playwright.keyboard.type(text), DISPATCH_S + 0.02 * len(text))
+            attempt = await page.unless_blocked(page.keyboard.type(text), DISPATCH_S + 0.02 * len(text))
             if attempt.done:
                 attempt.result()
         observation = await observe(page, start, settle_s)
@@ -275,12 +280,32 @@ async def _still_there(page: Page, ref: str, snapshot_id: str | None) -> tuple[f
 
 
 async def _dragged(page: Page, source: Aim, goal: tuple[float, float], steps: int) -> None:
-    mouse = page.playwright.mouse
-    await mouse.move(source.x, source.y)
-    await mouse.down()
+    async def arm() -> None:
+        await asyncio.gather(*(_quietly(world.run("dragArm")) for world in page.frames.live()))
+
+    async def begun() -> bool:
+        told = (_quietly(world.call("dragBegun", shape=bool)) for world in page.frames.live())
+        return any(await asyncio.gather(*told))
+
+    mouse = Drag(page.session, arm, begun)
+    await mouse.down(source.x, source.y)
+    at = (source.x, source.y)
     try:
-        await mouse.move(source.x + 4, source.y + 4)
-        await mouse.move(*goal, steps=max(1, steps))
-        await mouse.move(*goal)
+        for at in (*_way((source.x + 4, source.y + 4), goal, max(1, steps)), goal):
+            await mouse.move(*at)
     finally:
-        await mouse.up()
+        await mouse.up(*at)
+
+
+def _way(start: tuple[float, float], goal: tuple[float, float], steps: int) -> Iterator[tuple[float, float]]:
+    for step in range(steps + 1):
+        share = step / steps
+        yield start[0] + (goal[0] - start[0]) * share, start[1] + (goal[1] - start[1]) * share
+
+
+async def _quietly(work: Awaitable[T]) -> T | None:
+    """A call to a document that may go at any time."""
+    try:
+        return await work
+    except BrowserError:
+        return None

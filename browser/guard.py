@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
-from playwright.async_api import CDPSession
 
 from browser.errors import BrowserError, ContextGoneError
+from browser.inspector.connection import Session
 from browser.page import Page
 from browser.wire import ATTACH_S, listen, send
 
@@ -53,14 +53,14 @@ class DocumentGuard:
         self._credential = credential
         self._asked: set[str] = set()
 
-    async def hold(self, session: CDPSession) -> None:
+    async def hold(self, session: Session) -> None:
         """Hold the documents of one protocol session."""
         listen(session, "Fetch.requestPaused", _Paused, lambda event: self._paused(session, event), self._page.faults)
         if self._credential is not None:
             listen(session, "Fetch.authRequired", _AuthRequired, lambda e: self._auth(session, e), self._page.faults)
         await self._enable(session)
 
-    async def _enable(self, session: CDPSession) -> None:
+    async def _enable(self, session: Session) -> None:
         patterns = [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]
         await send(
             session,
@@ -69,15 +69,15 @@ class DocumentGuard:
             deadline_s=ATTACH_S,
         )
 
-    def hold_later(self, session: CDPSession) -> None:
+    def hold_later(self, session: Session) -> None:
         """Hold a session that turned up on its own (a frame that moved into another process)."""
         if session is not self._page.session:
             self._page.background(self.hold(session))
 
-    def _auth(self, session: CDPSession, event: _AuthRequired) -> None:
+    def _auth(self, session: Session, event: _AuthRequired) -> None:
         self._page.background(self._answer_auth(session, event))
 
-    async def _answer_auth(self, session: CDPSession, event: _AuthRequired) -> None:
+    async def _answer_auth(self, session: Session, event: _AuthRequired) -> None:
         known, again = self._credential, event.request_id in self._asked
         response: dict[str, str] = {"response": "Default"}
         if event.auth_challenge.source == "Proxy":
@@ -92,7 +92,7 @@ class DocumentGuard:
             self._credential = None  # the engine knows it now; asking about every request would slow all of them
             await self._enable(session)
 
-    def _paused(self, session: CDPSession, event: _Paused) -> None:
+    def _paused(self, session: Session, event: _Paused) -> None:
         url = event.request.url
         if event.resource_type != "Document" or self._admits(url):
             self._page.background(self._answer(session, "Fetch.continueRequest", {"requestId": event.request_id}))
@@ -103,7 +103,7 @@ class DocumentGuard:
             self._answer(session, "Fetch.failRequest", {"requestId": event.request_id, "errorReason": "Aborted"})
         )
 
-    async def _answer(self, session: CDPSession, method: str, params: dict[str, object]) -> None:
+    async def _answer(self, session: Session, method: str, params: dict[str, object]) -> None:
         try:
             await send(session, method, params)
         except (BrowserError, ContextGoneError) as error:  # the request or the page is gone, and with it the question

@@ -6,13 +6,11 @@ It always wins at once: the hook fires before the first byte is sent and nothing
 from collections.abc import Callable
 from typing import Literal
 
-from playwright.async_api import Error as PlaywrightError
-
 from browser.actions import dispatch_mouse
 from browser.keys import require_known
 from browser.navigate import require_admitted
 from browser.page import Page
-from browser.wire import send, translated
+from browser.wire import send
 
 _BUTTONS = {"left": 1, "right": 2, "middle": 4, "none": 0}
 _KINDS = {"move": "mouseMoved", "down": "mousePressed", "up": "mouseReleased", "wheel": "mouseWheel"}
@@ -63,11 +61,8 @@ class HumanHand:
         """A key or chord by its name. Raises RefusedError for an unknown one, PageEndedError."""
         require_known(name)
         self._take()
-        keyboard = self._page.playwright.keyboard
-        try:
-            await {"press": keyboard.press, "down": keyboard.down, "up": keyboard.up}[kind](name)
-        except PlaywrightError as error:
-            raise translated(error) from error
+        keyboard = self._page.keyboard
+        await {"press": keyboard.press, "down": keyboard.down, "up": keyboard.up}[kind](name)
 
     async def text(self, text: str) -> None:
         """Text at the caret, as an input method would give it. Raises PageEndedError."""

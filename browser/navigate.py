@@ -4,9 +4,14 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Literal
 
 import msgspec
-from playwright.async_api import Error as PlaywrightError
 
-from browser.errors import NavigationFailedError, OriginDeniedError, RedirectDeniedError, UnresponsiveError
+from browser.errors import (
+    BrowserError,
+    NavigationFailedError,
+    OriginDeniedError,
+    RedirectDeniedError,
+    UnresponsiveError,
+)
 from browser.frames import origin_of
 from browser.page import Page
 from browser.settle import begin, observe
@@ -132,8 +137,8 @@ async def close(page: Page, *, effect: Effect | None = None) -> None:
     async with effect or nullcontext():
         try:
             if page.activity.ended is None:
-                await page.playwright.close(run_before_unload=False)
-        except PlaywrightError:
+                await page.context.chromium.root.call("Target.closeTarget", {"targetId": page.target.id})
+        except BrowserError:
             pass  # it was going already
         finally:
             page.end("closed")

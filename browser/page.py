@@ -6,17 +6,16 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
-from playwright.async_api import BrowserContext, CDPSession
-from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Page as PlaywrightPage
 
 from browser.activity import Activity
 from browser.errors import BlockedError, BrowserError, ContextGoneError, PageEndedError, UnresponsiveError
 from browser.frames import FrameFacts, FrameTree, origin_of
+from browser.inspector.chromium import Context, Target
+from browser.inspector.keyboard import Keyboard
 from browser.snapshot.lines import Line, Walked, nodes_of
 from browser.snapshot.refs import Refs
 from browser.values import Found, FrameSummary, Node, Snapshot, Viewport
-from browser.wire import ATTACH_S, Faults, RemoteObject, ask, send, translated
+from browser.wire import ATTACH_S, Faults, RemoteObject, ask, listen, send
 from browser.world import World
 
 if TYPE_CHECKING:
@@ -47,10 +46,8 @@ class Attempt(Generic[T]):
         """Run the call to its end and keep its outcome; errors of ours and of the engine do not leave the task."""
         try:
             self._value.append(await work)
-        except (BrowserError, ContextGoneError) as error:
+        except BrowserError as error:
             self._error = error
-        except PlaywrightError as error:
-            self._error = translated(error)
         finally:
             self.done = True
             finished()
@@ -84,6 +81,10 @@ class _Described(msgspec.Struct):
     node: _DescribedNode
 
 
+class _Nothing(msgspec.Struct):
+    pass
+
+
 class _Resolved(msgspec.Struct):
     object: RemoteObject
 
@@ -99,23 +100,23 @@ class Page:
         self,
         *,
         generation: str,
-        context: BrowserContext,
-        page: PlaywrightPage,
-        session: CDPSession,
+        context: Context,
+        target: Target,
         tasks: asyncio.TaskGroup,
         clock: Callable[[], float],
     ) -> None:
         self.generation = generation
         self.context = context
-        self.playwright = page
-        self.session = session
+        self.target = target
+        self.session = target.session
+        self.keyboard = Keyboard(target.session)
         self.tasks = tasks
         self.clock = clock
         self.faults = Faults()
         self.turn = asyncio.Lock()
         self.activity = Activity()
         self.refs = Refs()
-        self.frames = FrameTree(context, page, session, self.faults)
+        self.frames = FrameTree(self.session, self.faults, context.chromium.child, self._follow_up)
         self.ended = asyncio.Event()
         self.limitations: tuple[str, ...] = ()
         self.profile: Profile
@@ -136,18 +137,24 @@ class Page:
         frames.on_navigated = self._navigated
         frames.on_within = self._within
         frames.on_session.append(lambda session: self.activity.follow(session, lambda: frames.main_id, self.faults))
-        self.playwright.on("close", self._closed)
-        self.playwright.on("crash", lambda _page: self.end("page_crashed"))
+        self.session.on_ended.append(self._closed)
+        listen(self.session, "Inspector.targetCrashed", _Nothing, lambda _event: self._crashed(), self.faults)
         await asyncio.gather(
             *before,
-            frames.attach(),
             send(self.session, "Network.enable", deadline_s=ATTACH_S),
             send(self.session, "DOM.enable", deadline_s=ATTACH_S),
+            send(self.session, "Inspector.enable", deadline_s=ATTACH_S),
+            frames.attach(),
         )
 
-    def _closed(self, _page: PlaywrightPage) -> None:
-        # When a whole engine dies its pages are reported closed just before it is: leave room for the true reason.
+    def _closed(self) -> None:
+        # When a whole engine dies its pages may be reported closed just before it is: leave room for the true reason.
         asyncio.get_running_loop().call_later(0.05, self.end, "closed")
+
+    def _crashed(self) -> None:
+        self.end("page_crashed")
+        self.session.end("page_crashed")
+        self.context.chromium.close_target(self.target.id)
 
     def _navigated(self, frame: FrameFacts) -> None:
         if frame.id == self.frames.main_id:
@@ -197,7 +204,20 @@ class Page:
     def url(self) -> str:
         """Address of the main document."""
         facts = self.frames.facts.get(self.frames.main_id)
-        return facts.url if facts else "about:blank"
+        return (facts.url if facts else "") or "about:blank"
+
+    async def first_document(self, seconds: float) -> None:
+        """Wait until a window that was opened with an address shows a document, was refused it, or ended."""
+        deadline = self.clock() + seconds
+        activity = self.activity
+        while not (activity.committed or activity.refused or activity.ended or self._blank_for_good()):
+            if not await activity.wait(deadline - self.clock()):
+                return
+
+    def _blank_for_good(self) -> bool:
+        # A window without an address is at about:blank from the start; one that awaits its document is nowhere.
+        facts = self.frames.facts.get(self.frames.main_id)
+        return facts is not None and facts.url not in {"", ":"}
 
     @property
     def origin(self) -> str:
@@ -220,6 +240,9 @@ class Page:
         attempt: Attempt[T] = Attempt()
         self.tasks.create_task(attempt.run(work, self.activity.stir))
         return attempt
+
+    def _follow_up(self, work: Coroutine[object, object, None]) -> None:
+        self.background(work)
 
     async def unless_blocked(self, work: Coroutine[object, object, T], seconds: float) -> Attempt[T]:
         """Run a call until it ends, a dialog opens, the page ends or time is up.

@@ -8,16 +8,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
-from playwright.async_api import CDPSession
-from playwright.async_api import Dialog as PlaywrightDialog
-from playwright.async_api import Download as PlaywrightDownload
-from playwright.async_api import Error as PlaywrightError
 
 from browser.actions import mark_at, start_at
 from browser.errors import NoSuchThingError, TransferFailedError
+from browser.inspector.chromium import DownloadFile
+from browser.inspector.connection import Session
 from browser.page import Page
 from browser.settle import SETTLE_S, begin, observe
 from browser.values import Acted
@@ -74,6 +72,16 @@ class _Opened(msgspec.Struct, rename="camel"):
     backend_node_id: int = 0
 
 
+class _Asked(msgspec.Struct):
+    type: str = "alert"
+    message: str = ""
+
+
+class _OpenDialog(NamedTuple):
+    session: Session
+    kind: str
+
+
 class _Shelf(Generic[Handle]):
     """Handles by id, each with a timer; the oldest goes when there are too many."""
 
@@ -120,12 +128,10 @@ class Pending:
         self.on_change: list[Callable[[Dialog | Chooser | Download], None]] = []
         self._page = page
         self._seconds = (dialog_s, chooser_s, download_s)
-        self._open_dialogs: _Shelf[PlaywrightDialog] = _Shelf("d", self._default)
-        self._open_choosers: _Shelf[tuple[CDPSession, int]] = _Shelf("c", self._lapse_chooser)
-        self._kept_downloads: _Shelf[PlaywrightDownload] = _Shelf("x", self._drop_download)
-        page.playwright.on("dialog", self._dialog)
+        self._open_dialogs: _Shelf[_OpenDialog] = _Shelf("d", self._default)
+        self._open_choosers: _Shelf[tuple[Session, int]] = _Shelf("c", self._lapse_chooser)
+        self._kept_downloads: _Shelf[DownloadFile] = _Shelf("x", self._drop_download)
         page.frames.on_session.append(self._intercept)
-        page.playwright.on("download", self._download)
         page.on_ended.append(lambda _reason: self._clear())
 
     def _tell(self, thing: Dialog | Chooser | Download) -> None:
@@ -140,29 +146,25 @@ class Pending:
         self.choosers.clear()
         self._page.activity.dialog = None
 
-    def _dialog(self, handle: PlaywrightDialog) -> None:
+    def _dialog(self, session: Session, event: _Asked) -> None:
         name = self._open_dialogs.name()
         seconds = self._seconds[0]
-        self.dialogs[name] = Dialog(name, handle.type, bounded(handle.message, 512), self._page.clock() + seconds)
-        self._open_dialogs.put(name, handle, seconds)
+        self.dialogs[name] = Dialog(name, event.type, bounded(event.message, 512), self._page.clock() + seconds)
+        self._open_dialogs.put(name, _OpenDialog(session, event.type), seconds)
         self._page.activity.dialog = name
         self._tell(self.dialogs[name])
 
-    def _default(self, name: str, handle: PlaywrightDialog) -> None:
+    def _default(self, name: str, handle: _OpenDialog) -> None:
         """Nobody answered in time.
 
         An alert is acknowledged, everything else declined (a page that asks to stay, stays).
         """
-        self._page.background(self._answer(name, handle, accept=handle.type == "alert", text=None))
+        self._page.background(self._answer(name, handle, accept=handle.kind == "alert", text=None))
 
-    async def _answer(self, name: str, handle: PlaywrightDialog, *, accept: bool, text: str | None) -> None:
+    async def _answer(self, name: str, handle: _OpenDialog, *, accept: bool, text: str | None) -> None:
         try:
-            if not accept:
-                await handle.dismiss()
-            elif text is None:
-                await handle.accept()
-            else:
-                await handle.accept(text)
+            given = {} if text is None or not accept else {"promptText": text}
+            await send(handle.session, "Page.handleJavaScriptDialog", {"accept": accept, **given})
         finally:
             self.dialogs.pop(name, None)
             if self._page.activity.dialog == name:
@@ -197,9 +199,10 @@ class Pending:
                 attempt.result()
         return Acted(None, page.navigation_id, await observe(page, start, settle_s))
 
-    def _intercept(self, session: CDPSession) -> None:
+    def _intercept(self, session: Session) -> None:
         page = self._page
         listen(session, "Page.fileChooserOpened", _Opened, lambda event: self._chooser(session, event), page.faults)
+        listen(session, "Page.javascriptDialogOpening", _Asked, lambda event: self._dialog(session, event), page.faults)
         page.background(send(session, "Page.setInterceptFileChooserDialog", {"enabled": True}))
 
     def abandon(self) -> None:
@@ -209,7 +212,7 @@ class Pending:
         for name in list(self.choosers):
             self._open_choosers.lapse(name)
 
-    def _chooser(self, session: CDPSession, event: _Opened) -> None:
+    def _chooser(self, session: Session, event: _Opened) -> None:
         name = self._open_choosers.name()
         seconds = self._seconds[1]
         self.choosers[name] = Chooser(name, event.mode == "selectMultiple", self._page.clock() + seconds)
@@ -217,7 +220,7 @@ class Pending:
         self._page.activity.choosers.append(name)
         self._tell(self.choosers[name])
 
-    def _lapse_chooser(self, name: str, _handle: tuple[CDPSession, int]) -> None:
+    def _lapse_chooser(self, name: str, _handle: tuple[Session, int]) -> None:
         self._drop_chooser(name)
 
     def _drop_chooser(self, name: str) -> None:
@@ -261,13 +264,14 @@ class Pending:
             observation = await observe(page, start, settle_s)
         return Acted(None, page.navigation_id, observation)
 
-    def _download(self, handle: PlaywrightDownload) -> None:
+    def download_begun(self, handle: DownloadFile) -> None:
+        """A frame of the page began a download."""
         name = self._kept_downloads.name()
         seconds = self._seconds[2]
         download = Download(
             name,
-            bounded(handle.url, 2048),
-            bounded(Path(handle.suggested_filename).name, 255),
+            bounded(handle.begun.url, 2048),
+            bounded(Path(handle.begun.suggested_filename).name, 255),
             "running",
             self._page.clock() + seconds,
         )
@@ -279,13 +283,14 @@ class Pending:
         self._tell(download)
         self._page.background(self._finish(name, handle))
 
-    async def _finish(self, name: str, handle: PlaywrightDownload) -> None:
+    async def _finish(self, name: str, handle: DownloadFile) -> None:
         path: Path | None = None
         reason: str | None = None
-        try:
-            path = Path(await handle.path())
-        except PlaywrightError as error:
-            reason = "canceled" if "cancel" in str(error).lower() else "network_failed"
+        ended = await handle.over()
+        if ended == "completed":
+            path = handle.path
+        else:
+            reason = "canceled" if ended == "canceled" else "network_failed"
         download = self.downloads.get(name)
         if download is None:
             return
@@ -312,12 +317,12 @@ class Pending:
             if download.state != "running" or not await self._page.activity.wait(deadline - self._page.clock()):
                 return self.downloads.get(download_id, download)
 
-    def _drop_download(self, name: str, handle: PlaywrightDownload) -> None:
+    def _drop_download(self, name: str, handle: DownloadFile) -> None:
         download = self.downloads.pop(name, None)
         if download is not None:
             self._page.background(self._discard(handle, running=download.state == "running"))
 
-    async def _discard(self, handle: PlaywrightDownload, *, running: bool) -> None:
+    async def _discard(self, handle: DownloadFile, *, running: bool) -> None:
         if running:
-            await handle.cancel()
+            handle.cancel()
         await handle.delete()

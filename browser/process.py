@@ -23,7 +23,7 @@ read -r _
 n=0
 while [ $n -lt 20 ] && [ -d /proc/"$1" ]; do sleep 0.1; n=$((n + 1)); done
 if [ "$(sed 's/.*) //' /proc/"$1"/stat 2>/dev/null | cut -d' ' -f20)" = "$2" ]; then kill -9 -"$1"; fi
-case "$3" in */playwright_chromiumdev_profile-*) rm -rf -- "$3";; esac
+case "$3" in */lomi-engine-*) rm -rf -- "$3";; esac
 """
 
 
@@ -39,8 +39,10 @@ class EngineProcess(NamedTuple):
     profile: str
 
 
-def find_engine(*, headed: bool, chosen: Path | None = None) -> Path | None:
-    """The system's engine, or None when only Playwright's own could serve."""
+def find_engine(
+    *, headed: bool, chosen: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> Path | None:
+    """The engine that was chosen, else the system's, else the newest one that Playwright has fetched."""
     if chosen is not None:
         return chosen if chosen.exists() else None
     places = CHROMIUMS if headed else HEADLESS_SHELLS + CHROMIUMS
@@ -48,7 +50,19 @@ def find_engine(*, headed: bool, chosen: Path | None = None) -> Path | None:
         if Path(place).exists():
             return Path(place)
     found = shutil.which("chromium") or shutil.which("google-chrome")
-    return Path(found) if found else None
+    return Path(found) if found else _fetched(headed=headed, environment=environment)
+
+
+def _fetched(*, headed: bool, environment: Mapping[str, str]) -> Path | None:
+    """What ``playwright install chromium`` has left."""
+    chosen = environment.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    cache = Path(chosen) if chosen and chosen != "0" else Path.home() / ".cache" / "ms-playwright"
+    whole, shell = "chromium-*/chrome-linux*/chrome", "chromium_headless_shell-*/chrome-*/*headless*shell"
+    for pattern in (whole,) if headed else (shell, whole):
+        there = [path for path in cache.glob(pattern) if os.access(path, os.X_OK)]
+        if there:
+            return max(there, key=lambda path: path.stat().st_mtime)
+    return None
 
 
 def identify(pid: int, root: Path = Path("/proc")) -> EngineProcess | None:

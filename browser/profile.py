@@ -2,22 +2,21 @@
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from playwright.async_api import BrowserContext
-from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Page as PlaywrightPage
-
 from browser.egress import EgressProxy
-from browser.errors import AdmissionRefusedError, BrowserError, PageEndedError
+from browser.errors import BrowserError
 from browser.guard import Credential, DocumentGuard
 from browser.human import HumanHand
+from browser.inspector.chromium import Context, DownloadFile, Target
 from browser.logs import Logs
 from browser.network import Network
 from browser.page import Page
 from browser.pending import Pending
 from browser.screencast import Screencast
+from browser.values import Viewport
+from browser.wire import ATTACH_S, send
 
 if TYPE_CHECKING:
     from browser.engine import Engine
@@ -30,9 +29,23 @@ for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'RTCDataChan
 }
 """
 
+_MEDIA: dict[str, object] = {
+    "features": [
+        {"name": "prefers-color-scheme", "value": "light"},
+        {"name": "prefers-reduced-motion", "value": "no-preference"},
+        {"name": "forced-colors", "value": "none"},
+        {"name": "prefers-contrast", "value": "no-preference"},
+    ]
+}
+
+POPUP_S = 5.0
 
 NamePopup = Callable[[Page | None], Awaitable[str]]
 """Names a popup's generation, given its opener; raises AdmissionRefusedError when there is no place for it."""
+
+
+async def _told(page: Page, method: str, params: Mapping[str, object]) -> None:
+    await send(page.session, method, params, deadline_s=ATTACH_S)
 
 
 class Profile:
@@ -41,10 +54,11 @@ class Profile:
     def __init__(
         self,
         engine: "Engine",
-        context: BrowserContext,
+        context: Context,
         *,
         egress: EgressProxy | None,
         guarded: Callable[[str], bool] | None,
+        viewport: Viewport,
         clock: Callable[[], float],
     ) -> None:
         self.context = context
@@ -53,9 +67,15 @@ class Profile:
         self.name_popup: NamePopup = self._own_name
         self.egress = egress
         self.guarded = guarded
+        # The proxy admits hosts there that documents may not come from: no window may open.
+        self._sealed = egress is not None and bool(egress.grant.resources)
         self._engine = engine
+        self._viewport = viewport
         self._clock = clock
         self._closing = False
+        self._first_target: asyncio.Future[Target] = asyncio.get_running_loop().create_future()
+        context.on_target = self._target
+        context.on_download = self._download
 
     def admits(self, url: str) -> bool:
         """Whether a document of this address may be shown here."""
@@ -71,31 +91,37 @@ class Profile:
             raise
 
     async def _first(self, generation: str) -> Page:
-        blank, _ = await asyncio.gather(self.context.new_page(), self.context.add_init_script(_NO_PEERS))
         egress = self.egress
         credential = Credential(egress.username, egress.password) if egress is not None else None
-        page = await self._bind(blank, generation, credential, seal=egress is not None and bool(egress.grant.resources))
-        self.context.on("page", self._popup)
+        _, page = await asyncio.gather(self.context.new_page(), self._first_page(generation, credential))
         return page
 
-    def _window_refused(self, opener: str | None) -> None:
-        for page in self.pages.values():
-            if opener in {None, page.frames.main_id}:
-                page.popup_arrived(None)
+    async def _first_page(self, generation: str, credential: Credential | None) -> Page:
+        async with asyncio.timeout(ATTACH_S):
+            target = await self._first_target
+        return await self._bind(target, generation, credential)
 
-    async def _bind(
-        self, playwright: PlaywrightPage, generation: str, credential: Credential | None = None, *, seal: bool = False
-    ) -> Page:
-        session = await self.context.new_cdp_session(playwright)
+    def _target(self, target: Target) -> None:
+        if not self._first_target.done():
+            self._first_target.set_result(target)
+        elif self._sealed:
+            self._discard(target)
+            for page in self.pages.values():
+                if target.opener in {None, page.target.id}:
+                    page.popup_arrived(None)
+        else:
+            self._engine.tasks.create_task(self._admit_popup(target))
+
+    def _download(self, file: DownloadFile) -> bool:
+        for page in self.pages.values():
+            if file.begun.frame_id in page.frames.facts:
+                page.pending.download_begun(file)
+                return True
+        return False
+
+    async def _bind(self, target: Target, generation: str, credential: Credential | None = None) -> Page:
         engine = self._engine
-        page = Page(
-            generation=generation,
-            context=self.context,
-            page=playwright,
-            session=session,
-            tasks=engine.tasks,
-            clock=self._clock,
-        )
+        page = Page(generation=generation, context=self.context, target=target, tasks=engine.tasks, clock=self._clock)
         page.limitations = engine.limitations
         page.profile = self
         page.pending = Pending(page)
@@ -107,11 +133,9 @@ class Profile:
         if self.guarded is not None:
             guard = DocumentGuard(page, self.guarded, credential)
             page.frames.on_session.append(guard.hold_later)
-            await page.attach(guard.hold(session))
+            await page.attach(guard.hold(page.session), *self._dressed(page))
         else:
-            await page.attach()
-        if seal:
-            await engine.seal(session, self._window_refused)
+            await page.attach(*self._dressed(page))
         page.require_live()
         self.pages[generation] = page
         engine.pages[generation] = page
@@ -119,39 +143,44 @@ class Profile:
             told(page)
         return page
 
-    def _popup(self, playwright: PlaywrightPage) -> None:
-        self._engine.tasks.create_task(self._admit_popup(playwright))
+    def _dressed(self, page: Page) -> Iterator[Coroutine[object, object, None]]:
+        """How a page looks and behaves from its first moment."""
+        page.frames.scripts.append(_NO_PEERS)
+        view = self._viewport
+        screen = {"screenWidth": view.width, "screenHeight": view.height, "mobile": False}
+        size = {"width": view.width, "height": view.height, "deviceScaleFactor": view.scale, **screen}
+        yield _told(page, "Emulation.setDeviceMetricsOverride", size)
+        yield _told(page, "Emulation.setFocusEmulationEnabled", {"enabled": True})
+        yield _told(page, "Emulation.setEmulatedMedia", _MEDIA)
 
     async def _own_name(self, _opener: Page | None) -> str:
         return self._engine.name()
 
-    async def _admit_popup(self, playwright: PlaywrightPage) -> None:
-        opener: Page | None = None
+    async def _admit_popup(self, target: Target) -> None:
+        opener = next((page for page in self.pages.values() if page.target.id == target.opener), None)
         name: str | None = None
         try:
-            owner = await playwright.opener()
-            opener = next((page for page in self.pages.values() if page.playwright is owner), None)
             self._engine.admit()
             try:
-                page = await self._bind(playwright, await self.name_popup(opener))
-            except (PlaywrightError, BrowserError):
+                page = await self._bind(target, await self.name_popup(opener))
+            except BrowserError:
                 self._engine.release()
                 raise
+            await page.first_document(POPUP_S)
             name = page.generation
             for told in self.on_popup:
                 told(page, opener)
-        except (AdmissionRefusedError, PageEndedError, PlaywrightError, BrowserError):
-            await self._discard(playwright)
+        except BrowserError:
+            self._discard(target)
         finally:
             if opener is not None:
                 opener.popup_arrived(name)
 
-    async def _discard(self, playwright: PlaywrightPage) -> None:
-        try:
-            async with asyncio.timeout(3):
-                await playwright.close()
-        except (TimeoutError, PlaywrightError):
-            pass  # gone already, or going with its context
+    def _discard(self, target: Target) -> None:
+        # It must run to be closed: its opener's script would wait with it. Nothing that it asks for goes out.
+        target.session.post("Fetch.enable", {"patterns": [{"urlPattern": "*"}]})
+        target.session.post("Runtime.runIfWaitingForDebugger")
+        self.context.chromium.close_target(target.id)
 
     def _ended(self, page: Page) -> None:
         if self.pages.pop(page.generation, None) is None:
@@ -168,5 +197,5 @@ class Profile:
         try:
             async with asyncio.timeout(5):
                 await self.context.close()
-        except (TimeoutError, PlaywrightError):
+        except (TimeoutError, BrowserError):
             pass  # the engine is gone, and the context with it

@@ -2,15 +2,14 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import msgspec
-from playwright.async_api import CDPSession
-from playwright.async_api import Error as PlaywrightError
 
-from browser.errors import BrowserError, ContextGoneError
+from browser.errors import BrowserError
+from browser.inspector.connection import Session
 from browser.page import Page
-from browser.wire import listen, send, translated
+from browser.wire import listen, send
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -49,7 +48,7 @@ class Screencast:
             "maxHeight": most_height,
             "everyNthFrame": 1,
         }
-        self._session: CDPSession | None = None
+        self._session: Session | None = None
         self._watchers: set[asyncio.Event] = set()
         self._changing = asyncio.Lock()
         self._count = 0
@@ -59,7 +58,7 @@ class Screencast:
         for watcher in self._watchers:
             watcher.set()
 
-    async def frames(self) -> AsyncIterator[Frame]:
+    async def frames(self) -> AsyncGenerator[Frame, None]:
         """Frames as they come, newest first when late.
 
         Ends with the page. Raises PageEndedError when it is over already.
@@ -87,17 +86,14 @@ class Screencast:
         async with self._changing:
             if self._session is not None:
                 return
-            try:
-                session = await self._page.context.new_cdp_session(self._page.playwright)
-            except PlaywrightError as error:
-                raise translated(error) from error
+            session = await self._page.context.chromium.another_session(self._page.target.id)
             listen(
                 session, "Page.screencastFrame", _Event, lambda event: self._received(session, event), self._page.faults
             )
             self._session = session
             await send(session, "Page.startScreencast", self._options)
 
-    def _received(self, session: CDPSession, event: _Event) -> None:
+    def _received(self, session: Session, event: _Event) -> None:
         self._count += 1
         self.last = Frame(
             self._count, base64.b64decode(event.data), event.metadata.device_width, event.metadata.device_height
@@ -114,5 +110,5 @@ class Screencast:
             try:
                 await send(session, "Page.stopScreencast")
                 await session.detach()
-            except (BrowserError, ContextGoneError, PlaywrightError):
+            except BrowserError:
                 pass  # the page went first

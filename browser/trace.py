@@ -1,42 +1,169 @@
-"""A Playwright trace of a page's context, on request: pictures, snapshots and network between start and stop.
+"""A trace of a page's context, on request, in the form that Playwright's trace viewer opens.
 
-A trace holds what the page held, typed text and cookies included: it is for the person, as an artifact.
+Pictures, addresses, console lines and requests between start and stop. A trace holds what the page held: it is for the
+person, as an artifact.
 """
 
 import asyncio
+import hashlib
+import time
+import zipfile
+from collections.abc import Callable
+from contextlib import aclosing, suppress
 from pathlib import Path
 
-from playwright.async_api import Error as PlaywrightError
+import msgspec
 
-from browser.errors import NoSuchThingError, ProtocolError
+from browser.errors import BrowserError, NoSuchThingError, PageEndedError, ProtocolError
+from browser.network import NetworkEntry
+from browser.page import Page
 from browser.profile import Profile
-from browser.wire import translated
+
+_VERSION = 8
+MOST_PICTURES = 2_000
+MOST_LINES = 10_000
+_FIRST_S = 1.0
+
+
+class _Recording:
+    """What one page showed since the start."""
+
+    def __init__(self, page: Page, began: float) -> None:
+        self.page = page
+        self.lines: list[dict[str, object]] = []
+        self.pictures: dict[str, bytes] = {}
+        self.over = asyncio.Event()
+        self.done = asyncio.Event()
+        self._began = began
+        self._from = page.network.read(limit=1_000).next_cursor
+        page.on_navigation.append(self._navigated)
+        page.on_ended.append(self._ended)
+
+    def _now(self) -> float:
+        return (self.page.clock() - self._began) * 1000
+
+    def _add(self, kind: str, **fields: object) -> None:
+        if len(self.lines) < MOST_LINES:
+            self.lines.append({"type": kind, "pageId": self.page.generation, **fields})
+
+    def _navigated(self) -> None:
+        if not self.over.is_set():
+            params = {"pageId": self.page.generation, "url": self.page.url}
+            self._add("event", time=self._now(), **{"class": "Page"}, method="navigated", params=params)
+
+    def _ended(self, _reason: str) -> None:
+        self.over.set()
+
+    async def watch(self) -> None:
+        """Keep each picture, until the end."""
+        try:
+            watching = asyncio.ensure_future(self.over.wait())
+            async with aclosing(self.page.screencast.frames()) as frames:
+                while len(self.pictures) < MOST_PICTURES:
+                    coming = asyncio.ensure_future(anext(frames))
+                    await asyncio.wait({coming, watching}, return_when=asyncio.FIRST_COMPLETED)
+                    if not self.pictures:
+                        await asyncio.wait({coming}, timeout=_FIRST_S)
+                    if not coming.done():
+                        coming.cancel()
+                        with suppress(asyncio.CancelledError, StopAsyncIteration):
+                            await coming
+                        break
+                    frame = coming.result()
+                    name = f"{self.page.generation}-{hashlib.sha1(frame.jpeg, usedforsecurity=False).hexdigest()}.jpeg"
+                    self.pictures[name] = frame.jpeg
+                    size = {"width": frame.width, "height": frame.height}
+                    self._add("screencast-frame", sha1=name, timestamp=self._now(), **size)
+        except (StopAsyncIteration, BrowserError):
+            pass  # the page ended
+        finally:
+            watching.cancel()
+            self.done.set()
+
+    def finished(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        """Its lines and its requests, once `watch` has ended."""
+        page = self.page
+        for entry in page.logs.read("console", limit=64).entries:
+            self._add("console", time=self._now(), messageType=entry.level or "log", text=entry.message, args=[])
+        requests = page.network.read(cursor=self._from, limit=1_000).entries
+        return self.lines, [{"type": "resource-snapshot", "snapshot": _har(page, entry)} for entry in requests]
+
+
+def _har(page: Page, entry: NetworkEntry) -> dict[str, object]:
+    nothing = {"headers": [], "cookies": [], "headersSize": -1, "bodySize": -1, "httpVersion": "HTTP/1.1"}
+    return {
+        "pageref": page.generation,
+        "startedDateTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(entry.started_at_ms / 1000)),
+        "time": entry.duration_ms or -1,
+        "request": {**nothing, "method": entry.method, "url": entry.url, "queryString": []},
+        "response": {
+            **nothing,
+            "status": entry.status,
+            "statusText": entry.failed or "",
+            "redirectURL": "",
+            "content": {"size": entry.byte_length or 0, "mimeType": entry.mime_type},
+        },
+        "cache": {},
+        "timings": {"send": -1, "wait": -1, "receive": -1},
+    }
 
 
 class Trace:
-    """The one trace that may run over a context."""
+    """The one trace that may run over a context: the pages that are open when it starts."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, now: Callable[[], float] = time.time) -> None:
         self._profile = profile
+        self._now = now
+        self._began = 0.0
+        self._recordings: list[_Recording] = []
         self.running = False
 
     async def start(self) -> None:
         """Begin. Raises ProtocolError when one is running already, PageEndedError."""
         if self.running:
             raise ProtocolError("protocol_error", said="a trace is running")
-        try:
-            await self._profile.context.tracing.start(screenshots=True, snapshots=True)
-        except PlaywrightError as error:
-            raise translated(error) from error
+        pages = list(self._profile.pages.values())
+        if not pages:
+            raise PageEndedError("closed")
+        self._began = self._now()
+        self._recordings = [_Recording(page, page.clock()) for page in pages]
+        for recording in self._recordings:
+            recording.page.background(recording.watch())
         self.running = True
 
     async def stop(self, into: Path) -> int:
-        """End it and write the zip file; its size in bytes. Raises NoSuchThingError when none runs, PageEndedError."""
+        """End it and write the zip file; its size in bytes. Raises NoSuchThingError when none runs."""
         if not self.running:
             raise NoSuchThingError("no_such_trace")
         self.running = False
-        try:
-            await self._profile.context.tracing.stop(path=into)
-        except PlaywrightError as error:
-            raise translated(error) from error
-        return (await asyncio.to_thread(into.stat)).st_size
+        recordings, self._recordings = self._recordings, []
+        for recording in recordings:
+            recording.over.set()
+            await recording.done.wait()
+        return await asyncio.to_thread(self._write, into, recordings)
+
+    def _write(self, into: Path, recordings: list[_Recording]) -> int:
+        head: dict[str, object] = {
+            "version": _VERSION,
+            "type": "context-options",
+            "origin": "library",
+            "browserName": "chromium",
+            "options": {},
+            "platform": "linux",
+            "wallTime": self._began * 1000,
+            "monotonicTime": 0,
+            "sdkLanguage": "python",
+            "contextId": self._profile.context.name,
+        }
+        lines, requests = [head], []
+        for recording in recordings:
+            said, asked = recording.finished()
+            lines += said
+            requests += asked
+        with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("trace.trace", b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+            file.writestr("trace.network", b"".join(msgspec.json.encode(line) + b"\n" for line in requests))
+            for recording in recordings:
+                for name, picture in recording.pictures.items():
+                    file.writestr(f"resources/{name}", picture, zipfile.ZIP_STORED)
+        return into.stat().st_size

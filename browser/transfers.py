@@ -10,7 +10,6 @@ from pathlib import Path
 from urllib.parse import urldefrag
 
 import msgspec
-from playwright.async_api import Error as PlaywrightError
 
 from browser.actions import Effect, Refusal, aim_file, mark_at, start_at
 from browser.errors import ContextGoneError, StaleRefError, TransferFailedError
@@ -200,8 +199,6 @@ async def pieces(page: Page, url: str, *, most: int, seconds: float) -> AsyncIte
                 return
     except ContextGoneError:
         raise TransferFailedError("canceled") from None
-    except PlaywrightError as error:
-        raise TransferFailedError("network_failed") from error
 
 
 async def download(

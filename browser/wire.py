@@ -1,50 +1,24 @@
-"""The inspector protocol, typed: narrow listeners and decoded answers over Playwright's CDP sessions."""
+"""The inspector protocol, typed: narrow listeners, decoded answers, deadlines."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar
 
 import msgspec
-from playwright.async_api import CDPSession
-from playwright.async_api import Error as PlaywrightError
 
-from browser.errors import BrowserError, ContextGoneError, PageEndedError, ProtocolError, UnresponsiveError
+from browser.errors import UnresponsiveError
+from browser.inspector.connection import Session, decoded
 
 T = TypeVar("T")
 
 DOM_DEADLINE_S = 3.0
 ATTACH_S = 10.0  # a fresh page on a busy machine
 
-# What Playwright says when a target, a session or a whole engine went away under a call.
-_GONE = (
-    "Target page, context or browser has been closed",
-    "Target closed",
-    "Session closed",
-    "Connection closed",
-    "has been closed",
-    "crashed",
-)
-_NO_CONTEXT = (
-    "Cannot find context",
-    "Execution context was destroyed",
-    "Inspected target navigated",
-    "uniqueContextId not found",
-    "Cannot find object with id",
-)
-
-
-class Emitter(Protocol):
-    """Anything of Playwright's that listeners are put on."""
-
-    def on(self, event: str, f: Callable[..., None]) -> None:
-        """Call `f` at every such event."""
-        ...
-
 
 class Faults:
     """Counts events that did not have the documented shape.
 
-    An exception in a listener would surface in an unrelated call.
+    An exception in a listener would end the connection to the engine.
     """
 
     def __init__(self) -> None:
@@ -57,31 +31,21 @@ class Faults:
         self.last = f"{where}: {fault!r}"[:300]
 
 
-def listen(session: CDPSession, event: str, shape: type[T], handler: Callable[[T], None], faults: Faults) -> None:
+def listen(session: Session, event: str, shape: type[T], handler: Callable[[T], None], faults: Faults) -> None:
     """Call `handler` with each decoded event; what can't be decoded is counted and dropped."""
 
-    def receive(raw: object) -> None:
+    def receive(raw: msgspec.Raw) -> None:
         try:
-            handler(msgspec.convert(raw, shape, strict=False))
-        except (msgspec.ValidationError, LookupError, ValueError, TypeError) as fault:
+            handler(decoded(raw, shape))
+        except (msgspec.DecodeError, LookupError, ValueError, TypeError) as fault:
             faults.note(event, fault)
 
     session.on(event, receive)
 
 
-def translated(error: PlaywrightError) -> BrowserError:
-    """The library's own error for one of Playwright's."""
-    text = str(error)
-    if any(mark in text for mark in _NO_CONTEXT):
-        return ContextGoneError("document_gone")
-    if any(mark in text for mark in _GONE):
-        return PageEndedError("closed")
-    return ProtocolError("protocol_error", said=text.splitlines()[0][:200] if text else "")
-
-
 async def send(
-    session: CDPSession, method: str, params: Mapping[str, object] | None = None, *, deadline_s: float = DOM_DEADLINE_S
-) -> object:
+    session: Session, method: str, params: Mapping[str, object] | None = None, *, deadline_s: float = DOM_DEADLINE_S
+) -> msgspec.Raw:
     """One protocol call.
 
     Raises:
@@ -92,15 +56,13 @@ async def send(
     """
     try:
         async with asyncio.timeout(deadline_s):
-            return cast("object", await session.send(method, dict(params or {})))
+            return await session.call(method, params)
     except TimeoutError:
         raise UnresponsiveError("page_unresponsive", call=method) from None
-    except PlaywrightError as error:
-        raise translated(error) from error
 
 
 async def ask(
-    session: CDPSession,
+    session: Session,
     method: str,
     params: Mapping[str, object],
     shape: type[T],
@@ -108,7 +70,7 @@ async def ask(
     deadline_s: float = DOM_DEADLINE_S,
 ) -> T:
     """One protocol call whose answer is decoded into `shape`. Raises as `send`."""
-    return msgspec.convert(await send(session, method, params, deadline_s=deadline_s), shape, strict=False)
+    return decoded(await send(session, method, params, deadline_s=deadline_s), shape)
 
 
 class RemoteObject(msgspec.Struct, rename="camel"):

@@ -1,19 +1,20 @@
 """How Chromium is told to use the proxy and nothing but the proxy.
 
-Playwright's own `username` and `password` for a proxy are not used: for them it stops every request of the page and
-turns the cache off. `prove` gives the credential once instead; the engine then sends it unasked with every request of
-the context, those of workers, beacons and prefetches included.
+For a page that somebody else drives with Playwright, `prove` gives the context's credential once; the engine then sends
+it unasked with every request of the context, those of workers, beacons and prefetches included. Playwright's own
+`username` and `password` for a proxy would stop every request of the page and turn the cache off.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final, TypedDict
-
-from playwright.async_api import Error, Page
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from browser.egress.answers import PROVING_HOST
 from browser.egress.proxy import EgressProxy
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
 
 ENGINE_ARGUMENTS: Final = (
     "--disable-quic",
@@ -66,11 +67,7 @@ async def prove(page: Page, proxy: EgressProxy) -> None:
         session.on("Fetch.authRequired", lambda event: answers.create_task(answer(event)))
         session.on("Fetch.requestPaused", lambda event: answers.create_task(go_on(event)))
         await session.send("Fetch.enable", {"handleAuthRequests": True, "patterns": [{"resourceType": "Document"}]})
-        try:
-            await page.goto(f"http://{PROVING_HOST}/")
-        except Error as error:
-            # The proxy answers 204, which ends the navigation and leaves the page as it was.
-            if "ERR_ABORTED" not in error.message:
-                raise
+        # The proxy answers 204, which ends the navigation and leaves the page as it was.
+        await session.send("Page.navigate", {"url": f"http://{PROVING_HOST}/"})
         await session.send("Fetch.disable")
     await session.detach()

@@ -4,8 +4,6 @@ import asyncio
 import os
 from collections.abc import Mapping
 
-from playwright.async_api import Error as PlaywrightError
-
 from browser.engine import Engine, EngineSettings, running
 from browser.errors import EngineUnavailableError
 
@@ -37,7 +35,7 @@ class LazyEngine:
             async with running(self._settings, environment=self._environment) as pool:
                 engine.set_result(pool)
                 await self._over.wait()
-        except (OSError, PlaywrightError) as error:
+        except OSError as error:
             # The driver did not start: whoever waits is told, and the next page tries again.
             self._engine = None
             if not engine.done():

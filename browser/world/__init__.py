@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import msgspec
-from playwright.async_api import CDPSession
 
 from browser.errors import WorldFaultError
+from browser.inspector.connection import Session
 from browser.wire import DOM_DEADLINE_S, Returned, ask
 
 T = TypeVar("T")
 
 WORLD_NAME = "lomi"
-_PARTS = ("tree", "names", "walk", "settle", "act", "fetch", "exports")
+_PARTS = ("tree", "names", "walk", "settle", "act", "drag", "fetch", "exports")
 
 
 def _source() -> str:
@@ -34,7 +34,7 @@ _BY_OBJECT = "function (...given) { return lomi.%s(...given); }"
 class World:
     """One document's isolated world. It dies with the document; `unique` tells two documents of one frame apart."""
 
-    def __init__(self, session: CDPSession, context_id: int, unique: str, frame_id: str) -> None:
+    def __init__(self, session: Session, context_id: int, unique: str, frame_id: str) -> None:
         self.session = session
         self.context_id = context_id
         self.unique = unique

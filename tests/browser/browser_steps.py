@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from browser_probe import Probe
+
 from browser import navigate
 from browser.page import Page
 from browser.values import Node, Snapshot
@@ -23,7 +25,7 @@ def node(snapshot: Snapshot, role: str, name: str | None = None) -> Node:
 
 async def text(page: Page, selector: str = "#out") -> str:
     """What the page itself says, read past the library."""
-    return str(await page.playwright.inner_text(selector))
+    return str(await Probe(page).inner_text(selector))
 
 
 class Effects:

@@ -1,6 +1,7 @@
 """Trusted input on exactly one node."""
 
 import pytest
+from browser_probe import Probe
 from browser_site import Site
 from browser_steps import Effects, node, text, visit
 
@@ -73,11 +74,11 @@ async def test_hidden_after_the_snapshot_is_refused(site: Site, page: Page) -> N
     """A node that is no longer rendered is refused as hidden, one that left as detached, never another one clicked."""
     snapshot = await visit(page, site.show("<button id=a>One</button><button id=b onclick='n=1'>Two</button>"))
     one, two = node(snapshot, "button", "One"), node(snapshot, "button", "Two")
-    await page.playwright.evaluate("a.style.display = 'none'")
+    await Probe(page).evaluate("a.style.display = 'none'")
     with pytest.raises(RefusedError) as caught:
         await actions.click(page, one.ref)
     assert caught.value.reason == "hidden"
-    await page.playwright.evaluate("b.remove()")
+    await Probe(page).evaluate("b.remove()")
     with pytest.raises(StaleRefError) as gone:
         await actions.click(page, two.ref)
     assert gone.value.reason == "detached"
@@ -106,7 +107,7 @@ async def test_what_jumps_over_the_target_in_the_last_instant_gets_no_click(site
 
     class Jump:
         async def __aenter__(self) -> None:
-            await page.playwright.evaluate(overlay)
+            await Probe(page).evaluate(overlay)
 
         async def __aexit__(self, *_: object) -> None:
             return None
@@ -127,7 +128,7 @@ async def test_what_moves_away_in_the_last_instant_is_followed(site: Site, page:
 
     class Shift:
         async def __aenter__(self) -> None:
-            await page.playwright.evaluate("top_ => document.getElementById('top').style.height = '80px'")
+            await Probe(page).evaluate("top_ => document.getElementById('top').style.height = '80px'")
 
         async def __aexit__(self, *_: object) -> None:
             return None
@@ -168,7 +169,7 @@ async def test_fill_replaces_the_text_exactly(site: Site, page: Page, value: str
     <textarea id=t>old</textarea><p id=out></p>"""
     snapshot = await visit(page, site.show(body))
     acted = await actions.fill(page, node(snapshot, "textbox", "Name").ref, value)
-    assert await page.playwright.input_value("#i") == value
+    assert await Probe(page).value("#i") == value
     assert acted.value_length == len(value.encode("utf-16-le")) // 2
     assert acted.input_mode == "trusted"
     assert value == "" or value not in repr(acted)
@@ -186,11 +187,11 @@ async def test_fill_textarea_contenteditable_date_and_select(site: Site, page: P
     day = await actions.fill(page, node(snapshot, "textbox", "day").ref, "2026-11-30")
     await actions.fill(page, node(snapshot, "textbox", "count").ref, "42")
     await actions.fill(page, node(snapshot, "combobox", "pet").ref, "Dog")
-    assert await page.playwright.input_value("textarea") == "two\nlines"
+    assert await Probe(page).value("textarea") == "two\nlines"
     assert await text(page, "[contenteditable]") == "plain"
-    assert await page.playwright.input_value("[type=date]") == "2026-11-30"
-    assert await page.playwright.input_value("[type=number]") == "42"
-    assert await page.playwright.input_value("select") == "d"
+    assert await Probe(page).value("[type=date]") == "2026-11-30"
+    assert await Probe(page).value("[type=number]") == "42"
+    assert await Probe(page).value("select") == "d"
     assert day.input_mode == "scripted"
     for name, value, reason in (
         ("day", "yesterday", "malformed_value"),
@@ -231,7 +232,7 @@ async def test_keys_have_their_default_action(site: Site, page: Page) -> None:
     first = node(snapshot, "textbox", "a").ref
     await gestures.key(page, "Control+A", ref=first)
     await gestures.key(page, "Delete")
-    assert await page.playwright.input_value("#a") == ""
+    assert await Probe(page).value("#a") == ""
     moved = await gestures.key(page, "Tab")
     assert moved.observation.diff.focus == node(snapshot, "textbox", "b").ref
     with pytest.raises(RefusedError) as caught:
@@ -276,11 +277,11 @@ async def test_check_select_hover_and_drag(site: Site, page: Page) -> None:
     assert on.checked == "true"
     again = await actions.check(page, box)
     assert again.checked == "true"
-    assert await page.playwright.is_checked("#c")
+    assert await Probe(page).evaluate("c.checked")
     assert (await actions.check(page, box, on=False)).checked == "false"
     await gestures.select(page, node(snapshot, "combobox").ref, ("A", "C"))
     assert (
-        await page.playwright.evaluate("[...document.querySelector('select').selectedOptions].map(o => o.text).join()")
+        await Probe(page).evaluate("[...document.querySelector('select').selectedOptions].map(o => o.text).join()")
         == "A,C"
     )
     await gestures.hover(page, node(snapshot, "clickable", "Hover me").ref)
@@ -332,7 +333,7 @@ async def test_a_frame_that_slides_over_the_target_gets_no_click(site: Site, pag
 
     class Slide:
         async def __aenter__(self) -> None:
-            await page.playwright.evaluate("f.style.top = 0")
+            await Probe(page).evaluate("f.style.top = 0")
 
         async def __aexit__(self, *_: object) -> None:
             return None
@@ -341,7 +342,7 @@ async def test_a_frame_that_slides_over_the_target_gets_no_click(site: Site, pag
         await actions.click(page, node(snapshot, "button").ref, effect=Slide())
     assert caught.value.reason == "covered"
     assert await text(page) == "none"
-    await page.playwright.evaluate("f.style.top = '5000px'")
+    await Probe(page).evaluate("f.style.top = '5000px'")
     await actions.click(page, node(snapshot, "button").ref)
     assert await text(page) == "hit"
 
@@ -361,5 +362,5 @@ async def test_scaled_and_cross_site_frames_take_clicks_and_text(site: Site, pag
     for button, field in zip(buttons, fields, strict=True):
         assert (await actions.click(page, button.ref)).delivered
         assert (await actions.fill(page, field.ref, "wörd")).delivered
-    for frame in page.playwright.frames[1:]:
-        assert await frame.input_value("#i") == "wörd"
+    for frame in ("f1", "f2"):
+        assert await Probe(page, frame).value("#i") == "wörd"

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from browser_probe import Probe
 from browser_site import serving
 from browser_steps import visit
 
@@ -156,8 +157,8 @@ async def test_cookies_and_storage_stay_in_their_context() -> None:
         one, two = await engine.open(), await engine.open()
         for page in (one, two):
             await navigate.navigate(page, site.url + "/")
-        await one.playwright.evaluate("document.cookie = 'a=1'; localStorage.b = '2'")
-        assert await two.playwright.evaluate("document.cookie + (localStorage.b || '')") == ""
+        await Probe(one).evaluate("document.cookie = 'a=1'; localStorage.b = '2'")
+        assert await Probe(two).evaluate("document.cookie + (localStorage.b || '')") == ""
 
 
 async def test_a_hung_page_is_unresponsive_and_holds_up_nobody() -> None:
@@ -168,7 +169,7 @@ async def test_a_hung_page_is_unresponsive_and_holds_up_nobody() -> None:
         page, other = await engine.open(), await engine.open()
         await navigate.navigate(page, site.url + "/")
         await navigate.navigate(other, site.other_url + "/fine")
-        await page.playwright.evaluate("setTimeout(() => { for (;;); }, 0)")
+        await Probe(page).evaluate("setTimeout(() => { for (;;); }, 0)")
         with pytest.raises(UnresponsiveError):
             await page.snapshot()
         assert (await other.snapshot()).nodes

@@ -4,6 +4,7 @@ import asyncio
 import random
 
 import pytest
+from browser_probe import Probe
 from browser_site import Site, html
 from browser_steps import node, text, visit
 
@@ -71,7 +72,7 @@ async def test_seeded_steps_accept_and_refuse_exactly_what_they_should(
             snapshot = await page.snapshot()
         target: Node = chance.choice([n for n in snapshot.nodes if n.role == "button"])
         twist = chance.choice(["none", "none", "shuffle", "push", "rename", "away", *sorted(FATAL)])
-        serial = await page.playwright.evaluate(
+        serial = await Probe(page).evaluate(
             (
                 "([label, name]) => { const b = at(label); const serial = b.serial; hits.length = 0; "
                 "twist[name](b); return serial }"
@@ -83,11 +84,11 @@ async def test_seeded_steps_accept_and_refuse_exactly_what_they_should(
             refused = ""
         except BrowserError as error:
             refused = error.reason
-        hits = await page.playwright.evaluate("hits")
+        hits = await Probe(page).evaluate("hits")
         if hits != ([] if refused else [serial]) or bool(refused) != (twist in FATAL):
             wrong.append(f"step {step}: {twist} {target.name} refused={refused!r} hits={hits} wanted={serial}")
         if twist in FATAL or twist == "away":
-            await page.playwright.evaluate("reset()")
+            await Probe(page).evaluate("reset()")
             snapshot = await page.snapshot()
     assert wrong == []
 
@@ -191,7 +192,7 @@ async def test_prototypes_the_page_has_bent_do_not_fool_the_walk(site: Site, pag
     snapshot = await visit(page, site.show(body))
     assert [n.name for n in snapshot.nodes if n.role == "button"] == ["Yes"]
     await actions.click(page, node(snapshot, "button").ref)
-    assert await page.playwright.locator("#out").text_content() == "hit"
+    assert await text(page) == "hit"
 
 
 async def test_a_stopped_mousedown_is_still_delivered(site: Site, page: Page) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from browser_probe import Probe
 from browser_site import Answer, Site, html, serving
 from browser_steps import node, text, visit
 
@@ -171,4 +172,4 @@ async def test_peer_connections_are_off(site: Site, held: Page) -> None:
     """WebRTC and WebTransport are not there for page script, frames included."""
     await visit(held, site.show("<iframe srcdoc='x'></iframe>"))
     script = "[typeof RTCPeerConnection, typeof frames[0].RTCPeerConnection, typeof WebTransport].join()"
-    assert await held.playwright.evaluate(script) == "undefined,undefined,undefined"
+    assert await Probe(held).evaluate(script) == "undefined,undefined,undefined"

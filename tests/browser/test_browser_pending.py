@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from browser_probe import Probe
 from browser_site import Answer, Site, html
 from browser_steps import node, text, visit
 
@@ -66,7 +67,7 @@ async def test_nobody_answers_a_dialog(site: Site, page: Page) -> None:
     )
     page.pending._seconds = (0.1, 0.1, 0.1)
     await actions.click(page, node(snapshot, "button").ref, settle_s=0.05)
-    await page.playwright.wait_for_function("() => out.textContent === 'false'")
+    await Probe(page).until("() => out.textContent === 'false'")
     assert page.pending.dialogs == {}
     page.pending._seconds = (60, 60, 60)
     await actions.click(page, node(await page.snapshot(), "button").ref, settle_s=0.05)
@@ -111,7 +112,7 @@ async def test_a_refused_chooser_blocks_nothing(site: Site, page: Page, tmp_path
     assert len(chooser) == 1
     page.pending.dismiss_chooser(chooser[0])
     assert (await page.snapshot()).nodes
-    assert await page.playwright.evaluate("1 + 1") == 2
+    assert await Probe(page).evaluate("1 + 1") == 2
     again = (await actions.click(page, ref)).observation.choosers
     file = tmp_path / "note.txt"
     file.write_text("hello")
@@ -130,7 +131,7 @@ async def test_popups_become_pages_of_their_own(site: Site, page: Page, engine: 
     assert len(opened) == 1
     child = engine.pages[opened[0]]
     assert child.generation != page.generation
-    await child.playwright.wait_for_load_state()
+    await Probe(child).until("() => document.readyState === 'complete'")
     seen = await child.snapshot()
     assert seen.title == "seen=yes"
     await navigate.close(page)

@@ -4,6 +4,7 @@ import asyncio
 from io import BytesIO
 
 import pytest
+from browser_probe import Probe
 from browser_site import Answer, Site, html
 from browser_steps import node, text, visit
 from PIL import Image
@@ -35,7 +36,7 @@ async def test_viewport_element_and_full_page_pictures(site: Site, page: Page) -
     assert green.uniform
     full = await capture.capture(page, full_page=True)
     assert full.original_height > 3000
-    assert await page.playwright.evaluate("scrollY") == 0
+    assert await Probe(page).evaluate("scrollY") == 0
 
 
 async def test_pictures_are_bounded_and_the_original_is_whole(site: Site, page: Page) -> None:
@@ -182,7 +183,7 @@ async def test_live_frames_come_when_the_picture_changes(site: Site, page: Page)
     frames = page.screencast.frames()
     async with asyncio.timeout(10):
         first = await anext(frames)
-        await page.playwright.evaluate("document.body.style.background = '#00f'")
+        await Probe(page).evaluate("document.body.style.background = '#00f'")
         last = first
         while not _blue(last):
             last = await anext(frames)
@@ -207,7 +208,7 @@ async def test_the_persons_hand_takes_over_before_the_first_byte(site: Site, pag
     await visit(page, site.show(body))
     order: list[str] = []
     page.human.on_takeover.append(lambda: order.append("taken"))
-    box = await page.playwright.locator("#b").bounding_box()
+    box = await Probe(page).evaluate("b.getBoundingClientRect().toJSON()")
     assert box is not None
     await page.human.mouse("move", 5, 5)
     assert order == []
@@ -215,11 +216,11 @@ async def test_the_persons_hand_takes_over_before_the_first_byte(site: Site, pag
         await page.human.mouse("down", box["x"] + 5, box["y"] + 5, button="left")
         await page.human.mouse("up", box["x"] + 5, box["y"] + 5, button="left")
     assert order == ["taken", "taken"]
-    await page.playwright.wait_for_function("() => out.textContent === 'true '")
-    await page.playwright.focus("#i")
+    await Probe(page).until("() => out.textContent === 'true '")
+    await Probe(page).evaluate("i.focus()")
     await page.human.text("héy")
     await page.human.key("press", "Backspace")
-    assert await page.playwright.input_value("#i") == "hé"
+    assert await Probe(page).value("#i") == "hé"
     with pytest.raises(RefusedError):
         await page.human.key("press", "NoSuchKey")
     with pytest.raises((OriginDeniedError, navigate.NavigationFailedError)):

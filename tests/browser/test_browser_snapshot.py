@@ -1,6 +1,7 @@
 """What a snapshot shows, what it never shows, and how little it costs to read."""
 
 import pytest
+from browser_probe import Probe
 from browser_site import Site, html
 from browser_steps import node, text, visit
 
@@ -118,9 +119,9 @@ async def test_frames_same_and_cross_site(site: Site, page: Page) -> None:
     assert {f.origin for f in snapshot.frames} == {site.url, site.other_url}
     for name in ("Same", "Cross", "Deep", "Main"):
         await actions.click(page, node(snapshot, "button", name).ref, snapshot_id=snapshot.snapshot_id)
-        await page.playwright.wait_for_function("(n) => out.textContent === n", arg=name.lower())
-    async with page.playwright.frame(url="**/inner").expect_navigation():  # type: ignore[union-attr]
-        await page.playwright.evaluate("s.contentWindow.location.reload()")
+        await Probe(page).until(f"() => out.textContent === {name.lower()!r}")
+    reload = "new Promise((over) => { s.onload = () => over(); s.contentWindow.location.reload(); })"
+    await Probe(page).evaluate(reload)
     again = await page.snapshot()
     assert node(again, "button", "Same").ref != node(snapshot, "button", "Same").ref
     assert node(again, "button", "Cross").ref == node(snapshot, "button", "Cross").ref

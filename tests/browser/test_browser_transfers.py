@@ -1,10 +1,12 @@
 """Files into and out of a page, byte for byte."""
 
 import hashlib
+import json
 import zipfile
 from pathlib import Path
 
 import pytest
+from browser_probe import Probe
 from browser_site import Answer, Request, Site
 from browser_steps import Effects, node, text, visit
 
@@ -37,7 +39,7 @@ async def test_upload_by_path_is_equal_by_hash(site: Site, page: Page, tmp_path:
     files = (transfers.UploadFile(big, "räport.bin", digest), transfers.UploadFile(empty, "none.txt"))
     done = await transfers.upload(page, ref, files, decided=target, snapshot_id=snapshot.snapshot_id)
     assert done.target == target
-    await page.playwright.wait_for_function("() => out.textContent.includes('none.txt')")
+    await Probe(page).until("() => out.textContent.includes('none.txt')")
     told = (await text(page)).split()
     assert told == ["räport.bin", str(60 << 20), digest, "none.txt", "0", hashlib.sha256(b"").hexdigest()]
 
@@ -68,7 +70,7 @@ async def test_an_upload_is_refused_before_any_effect(site: Site, page: Page, tm
     with pytest.raises(RefusedError):
         await transfers.upload(page, node(snapshot, "button").ref, (good,), effect=effects.effect())
     assert effects.entered == 0
-    assert await page.playwright.evaluate("document.querySelectorAll('input')[1].files.length") == 0
+    assert await Probe(page).evaluate("document.querySelectorAll('input')[1].files.length") == 0
 
 
 async def test_download_uses_the_pages_session(site: Site, page: Page) -> None:
@@ -79,7 +81,7 @@ async def test_download_uses_the_pages_session(site: Site, page: Page) -> None:
     )
     site.pages["/empty"] = Answer(status=204)
     await visit(page, site.show("<h1>x</h1>"))
-    await page.playwright.evaluate("document.cookie = 'a=1'")
+    await Probe(page).evaluate("document.cookie = 'a=1'")
     fetched = await transfers.download(page, site.url + "/file")
     assert fetched.content == content
     assert fetched.sha256 == hashlib.sha256(content).hexdigest()
@@ -146,4 +148,10 @@ async def test_a_trace_is_a_file_on_request(site: Site, page: Page, tmp_path: Pa
     await visit(page, site.show("<h1>x</h1>"))
     assert await trace.stop(tmp_path / "t.zip") > 1000
     with zipfile.ZipFile(tmp_path / "t.zip") as file:
-        assert any(name.endswith(".trace") for name in file.namelist())
+        kinds = [json.loads(line)["type"] for line in file.read("trace.trace").splitlines()]
+        asked = [json.loads(line)["snapshot"]["request"]["url"] for line in file.read("trace.network").splitlines()]
+        pictures = [name for name in file.namelist() if name.endswith(".jpeg")]
+    assert kinds[0] == "context-options"
+    assert "event" in kinds
+    assert site.url + "/" in asked
+    assert len(pictures) == kinds.count("screencast-frame") > 0
