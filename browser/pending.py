@@ -48,6 +48,8 @@ class Chooser(msgspec.Struct, frozen=True):
     id: str
     multiple: bool
     deadline: float
+    frame: str = "main"
+    document_url: str = ""
 
 
 class Download(msgspec.Struct, frozen=True):
@@ -72,6 +74,7 @@ def bounded(text: str, most: int) -> str:
 class _Opened(msgspec.Struct, rename="camel"):
     mode: str = "selectSingle"
     backend_node_id: int = 0
+    frame_id: str = ""
 
 
 class _Shelf(Generic[Handle]):
@@ -212,7 +215,14 @@ class Pending:
     def _chooser(self, session: CDPSession, event: _Opened) -> None:
         name = self._open_choosers.name()
         seconds = self._seconds[1]
-        self.choosers[name] = Chooser(name, event.mode == "selectMultiple", self._page.clock() + seconds)
+        facts = self._page.frames.facts.get(event.frame_id)
+        self.choosers[name] = Chooser(
+            name,
+            event.mode == "selectMultiple",
+            self._page.clock() + seconds,
+            self._page.frames.key(event.frame_id) if facts else "main",
+            facts.url if facts else self._page.url,
+        )
         self._open_choosers.put(name, (session, event.backend_node_id), seconds)
         self._page.activity.choosers.append(name)
         self._tell(self.choosers[name])
@@ -301,6 +311,27 @@ class Pending:
             reason=reason,
         )
         self._tell(self.downloads[name])
+
+    def require_download(self, download_id: str) -> None:
+        """Raises NoSuchThingError when it is unknown or no longer kept."""
+        if download_id not in self.downloads:
+            raise NoSuchThingError("no_such_download", download=download_id)
+
+    async def let_go(self, name: str, *, settle_s: float = SETTLE_S, effect: Effect | None = None) -> Acted:
+        """Dismiss a file chooser, or give a download up and drop its bytes.
+
+        Raises:
+            NoSuchThingError: it is gone; nothing was done.
+        """
+        page = self._page
+        page.require_live()
+        shelf = self._open_choosers if name in self.choosers else self._kept_downloads
+        if name not in self.choosers:
+            self.require_download(name)
+        async with effect or nullcontext():
+            start = begin(page)
+            shelf.lapse(name)
+        return Acted(None, page.navigation_id, await observe(page, start, settle_s))
 
     async def downloaded(self, download_id: str, seconds: float) -> Download:
         """The download once it is over, or as it stands after `seconds`. Raises NoSuchThingError."""
