@@ -188,10 +188,12 @@ class Pending:
         """
         page = self._page
         page.require_live()
-        handle = self._open_dialogs.take(dialog_id)
-        if handle is None:
+        if dialog_id not in self.dialogs:
             raise NoSuchThingError("no_such_dialog", dialog=dialog_id)
         async with effect or nullcontext():
+            handle = self._open_dialogs.take(dialog_id)
+            if handle is None:
+                raise NoSuchThingError("no_such_dialog", dialog=dialog_id)
             start = begin(page, *([world] if (world := page.frames.world(page.frames.main_id)) else []))
             attempt = page.background(self._answer(dialog_id, handle, accept=accept, text=text))
             while not attempt.done and page.activity.ended is None:
@@ -257,11 +259,11 @@ class Pending:
                 raise TransferFailedError("one_file_only")
             main = await page.main_world()
             await mark_at(page, main)
-            handle = self._open_choosers.take(chooser_id)
-            if handle is None:
-                raise NoSuchThingError("no_such_chooser", chooser=chooser_id)
-            self._drop_chooser(chooser_id)
             async with effect or nullcontext():
+                handle = self._open_choosers.take(chooser_id)
+                if handle is None:
+                    raise NoSuchThingError("no_such_chooser", chooser=chooser_id)
+                self._drop_chooser(chooser_id)
                 start = start_at(page, main)
                 session, node = handle
                 params = {"files": [str(file) for file in files], "backendNodeId": node}

@@ -11,8 +11,8 @@ _BLOCK = hashlib.shake_256(b"lomi").digest(1 << 20)
 
 PAGE = """<!doctype html><title>Files</title>
 <label>Attachment <input type=file id=f></label><label>Other <input type=file id=g></label>
-<input type=file id=hidden style="display:none" onchange="picked.textContent = hidden.files[0].name">
-<button onclick="send()">Send</button><button onclick="hidden.click()">Pick</button>
+<input type=file id=unseen style="display:none" onchange="picked.textContent = unseen.files[0].name">
+<button onclick="send()">Send</button><button onclick="unseen.click()">Pick</button>
 <a href="/attached?size=70000" download>Get</a><p id=out></p><p id=picked></p><script>
 async function send() {
   const told = await fetch('/take', {method: 'POST', body: f.files[0], headers: {'x-name': f.files[0].name}})
