@@ -90,7 +90,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     client: tuple[ClientPolicy, ...] = ()
 
 
-def _is_origin(text: str) -> bool:
+def is_origin(text: str) -> bool:
     """Whether a text is an origin and nothing more: no path, query, fragment or user."""
     parts = urlsplit(text)
     return origin_of(text) is not None and parts.path in ("", "/") and not parts.query and not parts.fragment
@@ -134,7 +134,7 @@ def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str])
     faults += [
         f"{place}: {origin!r} is no origin; write scheme://host[:port]"
         for origin in client.origins
-        if not _is_origin(origin)
+        if not is_origin(origin)
     ]
     browses = any(scope.startswith("browser.") for scope in scopes)
     if browses != bool(client.origins):
