@@ -32,6 +32,10 @@ class Broker:
         self.exit_code: int | None = None
         self.left: tuple[str, ...] = ()
 
+    async def gone(self) -> None:
+        """Wait until it has ended, by itself or since it was asked to."""
+        await self._process.wait()
+
     async def end(self) -> None:
         """Ask it to end and wait; the second call does nothing.
 
