@@ -9,12 +9,13 @@ from lomi.client.loop_thread import LoopThread
 P = ParamSpec("P")
 T = TypeVar("T")
 SourceT = TypeVar("SourceT")
+SourceT_co = TypeVar("SourceT_co", covariant=True)
 
 
-class Face(Generic[SourceT]):
+class Face(Generic[SourceT_co]):
     """A blocking view of one asynchronous object, whose work runs on a loop in another thread."""
 
-    def __init__(self, source: SourceT, thread: LoopThread[Any]) -> None:
+    def __init__(self, source: SourceT_co, thread: LoopThread[Any]) -> None:
         self._source = source
         self._thread = thread
 

@@ -67,6 +67,7 @@ class Phone(Face[aio.Phone]):
     start = Shown(aio.Phone.start)
     stop = Shown(aio.Phone.stop)
     restart = Shown(aio.Phone.restart)
+    wipe = Shown(aio.Phone.wipe)
     lease = Shown(aio.Phone.lease)
     release = Shown(aio.Phone.release)
     tap = Shown(aio.Phone.tap)
@@ -201,6 +202,7 @@ class Lab(Face[aio.Lab]):
         return self._source.project_path
 
     phones = Shown(aio.Lab.phones)
+    fitting = Shown(aio.Lab.fitting)
 
     def phone(
         self,

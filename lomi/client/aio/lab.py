@@ -93,7 +93,7 @@ class Lab:
         """
         clock = asyncio.get_running_loop().time
         end = clock() + wait_s
-        fitting = await self._fitting(name)
+        fitting = await self.fitting(name)
         while True:
             for device in fitting:
                 try:
@@ -102,10 +102,14 @@ class Lab:
                     if busy.reason != "already_leased" or (device is fitting[-1] and clock() >= end):
                         raise
             await asyncio.sleep(0.1)
-            fitting = await self._fitting(name)
+            fitting = await self.fitting(name)
 
-    async def _fitting(self, name: str | None) -> Sequence[DeviceView]:
-        """Phones that a name means: those that nobody is known to hold first, ours and running ones before others."""
+    async def fitting(self, name: str | None = None) -> tuple[DeviceView, ...]:
+        """Phones that a name or an image's name means: first those that nobody else holds, running ones before others.
+
+        Raises:
+            NameAbsentError: no granted phone fits; the error lists those that are granted.
+        """
         devices = await self.phones()
         if name is not None:
             chosen = [device for device in devices if name in (device.name, device.device_id)]
@@ -118,7 +122,7 @@ class Lab:
             said = f"offers no phone {name!r}; granted are:" if lines else f"offers no phone at all, so not {name!r}"
             raise NameAbsentError(str(name), "The grant", said, lines, 0)
         taken = await self._taken()
-        return sorted(chosen, key=lambda device: (device.device_id in taken, device.phase != "running"))
+        return tuple(sorted(chosen, key=lambda device: (device.device_id in taken, device.phase != "running")))
 
     async def _of_image(self, devices: Sequence[DeviceView], image: str) -> list[DeviceView]:
         if not self.scopes & {"android.manage", "android.setup"}:

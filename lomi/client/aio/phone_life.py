@@ -6,8 +6,16 @@ from typing import Literal
 
 from lomi.client.acts import MOST_KEPT, Act
 from lomi.client.aio.session import Session
-from lomi.client.errors import StaleGenerationError, TargetBusyError
-from lomi.contract.android import AndroidRuntime, AndroidStartInput, AndroidStopInput, DeviceView
+from lomi.client.errors import StaleGenerationError, TargetBusyError, ToolError
+from lomi.contract.android import (
+    AndroidDevices,
+    AndroidListInput,
+    AndroidRuntime,
+    AndroidStartInput,
+    AndroidStopInput,
+    DeviceView,
+)
+from lomi.contract.android_setup import AndroidManagement, DeviceManageInput, WipeDevice
 from lomi.contract.codes import ErrorCode
 from lomi.contract.model import Result
 from lomi.contract.panel import AndroidControl, PanelControlInput
@@ -15,6 +23,7 @@ from lomi.contract.panel import AndroidControl, PanelControlInput
 LIFE_S = 200.0
 """Longer than the broker's own bound of a start, a stop or an installation."""
 _LEASE_PAUSE_S = 0.1
+_MANAGE_TRIES = 32
 
 
 class PhoneLife:
@@ -125,6 +134,38 @@ class PhoneLife:
         if had:
             await self.lease()
         return act
+
+    async def wipe(self) -> Act[AndroidManagement]:
+        """Stop it if it runs and erase its data; start it anew afterwards.
+
+        Raises:
+            ScopeDeniedError: the grant lacks `android.manage`, or nobody decides it.
+        """
+        if self.running:
+            await self.stop()
+        for _ in range(_MANAGE_TRIES - 1):
+            try:
+                return await self._wiped()
+            except ToolError as busy:
+                # Another phone of the list was changed meanwhile; nothing was done to this one.
+                if busy.reason not in ("devices_changed", "management_busy"):
+                    raise
+                await asyncio.sleep(_LEASE_PAUSE_S)
+        return await self._wiped()
+
+    async def _wiped(self) -> Act[AndroidManagement]:
+        given = AndroidListInput(workspace_id=self._session.workspace_id)
+        listed = (await self._session.read("lomi_android_list", given, AndroidDevices)).devices
+        action = WipeDevice(
+            expected_devices_revision=listed.devices_revision, device_id=self.device_id, confirmation=self.name
+        )
+        return await self._session.act(
+            "lomi_android_device_manage",
+            lambda: DeviceManageInput(**self._session.keyed(), action=action),
+            AndroidManagement,
+            timeout_s=LIFE_S,
+            keep=self._keep,
+        )
 
     async def lease(self, timeout_s: float = 0.0) -> Act[AndroidControl]:
         """Take control of the present life; others must let go first.
