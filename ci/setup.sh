@@ -118,11 +118,13 @@ lomi_fill() {
 }
 
 lomi_pip() {
+    local index
     env -u PYTHONDONTWRITEBYTECODE "$python" -m pip install --quiet --disable-pip-version-check "$@" && return 0
+    index=${PIP_INDEX_URL:-$("$python" -m pip config get global.index-url 2>/dev/null || true)}
     lomi_say "lomi: pip can't install: $*"
-    lomi_say "hint: pip's own message is above; it asks $("$python" -m pip config get global.index-url 2>/dev/null || echo "${PIP_INDEX_URL:-https://pypi.org/simple}")."
+    lomi_say "hint: pip's own message is above; it asks ${index:-https://pypi.org/simple}."
     lomi_say "      Behind a mirror set PIP_INDEX_URL or pip.conf. Without a network, on a machine like this one that has it:"
-    lomi_say "          python3 -m pip wheel -w wheels hatchling editables 'pip>=25.1' FOLDER-OF-LOMI"
+    lomi_say "          python3 -m pip wheel -w wheels hatchling editables 'pip>=25.1' $root"
     lomi_say "      then here: PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels, and the same command again."
     exit 1
 }
