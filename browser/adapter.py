@@ -11,6 +11,8 @@ from browser.port.actions import BrowserActs
 from browser.port.lazy import LazyEngine
 from browser.port.lives import Lives
 from browser.port.reads import BrowserReads
+from browser.port.seen import Seeing
+from browser.port.transfers import BrowserTransfers
 from lomi.core.own_ports import OwnPorts
 from lomi.core.port import Act, Adapter, AdapterFactory, Ledger, Read
 
@@ -19,11 +21,15 @@ _POINTED = ("lomi_browser_click", "lomi_browser_fill", "lomi_browser_key", "lomi
 
 def _tools(lives: Lives, ledger: Ledger) -> tuple[Read | Act, ...]:
     """The handlers, for the broker's table."""
-    reads, acts = BrowserReads(lives, ledger), BrowserActs(lives, ledger)
+    seeing = Seeing(lives)
+    reads, acts = BrowserReads(lives, ledger), BrowserActs(lives, ledger, seeing)
+    moves = BrowserTransfers(lives, ledger, seeing)
     there, pointed = lives.check_open, lives.check_ref
     return (
         Act(tool="lomi_browser_open", act=acts.open),
         Act(tool="lomi_browser_navigate", act=acts.navigate, check=there),
+        Act(tool="lomi_browser_download", act=moves.download, check=there),
+        Act(tool="lomi_browser_upload", act=moves.upload, check=pointed, plan=moves.plan),
         *(Act(tool=name, act=acts.act, check=pointed) for name in _POINTED),
         Read(tool="lomi_browser_snapshot", read=reads.snapshot, check=there),
         Read(tool="lomi_browser_wait", read=reads.wait, check=there),

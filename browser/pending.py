@@ -46,6 +46,8 @@ class Chooser(msgspec.Struct, frozen=True):
     id: str
     multiple: bool
     deadline: float
+    frame: str = "main"
+    document_url: str = ""
 
 
 class Download(msgspec.Struct, frozen=True):
@@ -70,6 +72,7 @@ def bounded(text: str, most: int) -> str:
 class _Opened(msgspec.Struct, rename="camel"):
     mode: str = "selectSingle"
     backend_node_id: int = 0
+    frame_id: str = ""
 
 
 class _Asked(msgspec.Struct):
@@ -187,10 +190,12 @@ class Pending:
         """
         page = self._page
         page.require_live()
-        handle = self._open_dialogs.take(dialog_id)
-        if handle is None:
+        if dialog_id not in self.dialogs:
             raise NoSuchThingError("no_such_dialog", dialog=dialog_id)
         async with effect or nullcontext():
+            handle = self._open_dialogs.take(dialog_id)
+            if handle is None:
+                raise NoSuchThingError("no_such_dialog", dialog=dialog_id)
             start = begin(page, *([world] if (world := page.frames.world(page.frames.main_id)) else []))
             attempt = page.background(self._answer(dialog_id, handle, accept=accept, text=text))
             while not attempt.done and page.activity.ended is None:
@@ -215,7 +220,14 @@ class Pending:
     def _chooser(self, session: Session, event: _Opened) -> None:
         name = self._open_choosers.name()
         seconds = self._seconds[1]
-        self.choosers[name] = Chooser(name, event.mode == "selectMultiple", self._page.clock() + seconds)
+        facts = self._page.frames.facts.get(event.frame_id)
+        self.choosers[name] = Chooser(
+            name,
+            event.mode == "selectMultiple",
+            self._page.clock() + seconds,
+            self._page.frames.key(event.frame_id) if facts else "main",
+            facts.url if facts else self._page.url,
+        )
         self._open_choosers.put(name, (session, event.backend_node_id), seconds)
         self._page.activity.choosers.append(name)
         self._tell(self.choosers[name])
@@ -250,11 +262,11 @@ class Pending:
                 raise TransferFailedError("one_file_only")
             main = await page.main_world()
             await mark_at(page, main)
-            handle = self._open_choosers.take(chooser_id)
-            if handle is None:
-                raise NoSuchThingError("no_such_chooser", chooser=chooser_id)
-            self._drop_chooser(chooser_id)
             async with effect or nullcontext():
+                handle = self._open_choosers.take(chooser_id)
+                if handle is None:
+                    raise NoSuchThingError("no_such_chooser", chooser=chooser_id)
+                self._drop_chooser(chooser_id)
                 start = start_at(page, main)
                 session, node = handle
                 params = {"files": [str(file) for file in files], "backendNodeId": node}
@@ -306,6 +318,27 @@ class Pending:
             reason=reason,
         )
         self._tell(self.downloads[name])
+
+    def require_download(self, download_id: str) -> None:
+        """Raises NoSuchThingError when it is unknown or no longer kept."""
+        if download_id not in self.downloads:
+            raise NoSuchThingError("no_such_download", download=download_id)
+
+    async def let_go(self, name: str, *, settle_s: float = SETTLE_S, effect: Effect | None = None) -> Acted:
+        """Dismiss a file chooser, or give a download up and drop its bytes.
+
+        Raises:
+            NoSuchThingError: it is gone; nothing was done.
+        """
+        page = self._page
+        page.require_live()
+        shelf = self._open_choosers if name in self.choosers else self._kept_downloads
+        if name not in self.choosers:
+            self.require_download(name)
+        async with effect or nullcontext():
+            start = begin(page)
+            shelf.lapse(name)
+        return Acted(None, page.navigation_id, await observe(page, start, settle_s))
 
     async def downloaded(self, download_id: str, seconds: float) -> Download:
         """The download once it is over, or as it stands after `seconds`. Raises NoSuchThingError."""

@@ -123,7 +123,7 @@ async def upload(
             raise StaleRefError("stale_ref", ref=ref)
         if len(files) > 1 and not target.multiple:
             raise TransferFailedError("one_file_only")
-        paths = [await _staged(page, file) for file in files]
+        paths = [await staged(page, file) for file in files]
         aimed = await aim_file(page, ref, snapshot_id)
         try:
             node = await aimed.world.node(aimed.number)
@@ -144,8 +144,12 @@ async def upload(
     return Uploaded(target, Acted(ref, page.navigation_id, observation, input_mode="trusted", delivered=True))
 
 
-async def _staged(page: Page, file: UploadFile) -> Path:
-    """The file under the name the page shall see."""
+async def staged(page: Page, file: UploadFile) -> Path:
+    """The file under the name the page shall see, proven by its hash.
+
+    Raises:
+        TransferFailedError: ``bad_file_name``, ``no_such_file``, ``too_large``, ``hash_mismatch``.
+    """
     name = _checked_name(file.file_name)
 
     def stage() -> Path:
@@ -157,13 +161,19 @@ async def _staged(page: Page, file: UploadFile) -> Path:
                 raise TransferFailedError("hash_mismatch")
             directory = Path(tempfile.mkdtemp(prefix="lomi-upload-"))
             page.staged.append(directory)
-            staged = directory / name
-            staged.symlink_to(file.path.resolve(strict=True))
+            link = directory / name
+            link.symlink_to(file.path.resolve(strict=True))
         except OSError as error:
             raise TransferFailedError("no_such_file") from error
-        return staged
+        return link
 
     return await asyncio.to_thread(stage)
+
+
+def require_same_origin(page: Page, url: str) -> None:
+    """Raises TransferFailedError (``cross_origin``) for an address that is not of the document's own origin."""
+    if origin_of(url) != page.origin or page.origin == "null":
+        raise TransferFailedError("cross_origin", origin=origin_of(url))
 
 
 async def pieces(page: Page, url: str, *, most: int, seconds: float) -> AsyncIterator[bytes]:
@@ -173,8 +183,7 @@ async def pieces(page: Page, url: str, *, most: int, seconds: float) -> AsyncIte
         TransferFailedError: ``cross_origin``, ``redirect_refused``, ``status_refused``, ``too_large``,
             ``too_slow``, ``network_failed``, ``canceled``.
     """
-    if origin_of(url) != page.origin or page.origin == "null":
-        raise TransferFailedError("cross_origin", origin=origin_of(url))
+    require_same_origin(page, url)
     world = await page.main_world()
     deadline = page.clock() + seconds
     try:

@@ -48,6 +48,7 @@ class Eyes:
         self._looker = Looker()
         self._crashes: frozenset[Crash] = frozenset()
         self._acted_at = 0.0
+        self._slow = False
 
     def acted(self) -> None:
         """Something was dispatched: what was seen before no longer vouches for anything."""
@@ -98,6 +99,9 @@ class Eyes:
     ) -> Observation:
         """Look until the screen has settled, at most `within` seconds and one look more; never raises for a bad tree.
 
+        Settled is a screen that two looks a frame apart show alike, or of which the device itself says so: its dump
+        waited until nothing moved, or its compositor showed no frame during the look and no view waits for another.
+
         Raises:
             NotRunning: the device does not run that generation.
             ChannelLost: the device did not answer.
@@ -108,9 +112,9 @@ class Eyes:
         known = self._crashes
         last: Seen | None = None
         last_began = start
-        settled = False
+        settled, slow = False, self._slow
         while True:
-            seen, began = await self._look(lanes.look, 12.0)
+            seen, began = await self._look(lanes.look, 12.0, frames=not slow)
             now = world.monotonic()
             changed = before is None or seen.tree is None or not diff.same_picture(before.tree, seen.tree)
             repeated = (
@@ -119,9 +123,9 @@ class Eyes:
                 and seen.tree is not None
                 and diff.same_picture(last.tree, seen.tree)
             )
-            slow = now - began >= _SLOW_LOOK_S
+            slow = self._slow = now - began >= _SLOW_LOOK_S
             last, last_began = seen, began
-            if seen.tree is not None and (repeated or slow) and (changed or now - start >= _SETTLE_MIN_S):
+            if seen.tree is not None and (repeated or slow or seen.still) and (changed or now - start >= _SETTLE_MIN_S):
                 settled = True
                 break
             if now - start >= within:
@@ -241,9 +245,9 @@ class Eyes:
         age = self._host.world.monotonic() - snapshot.at
         return snapshot.at > self._acted_at and age < snapshot.took_s / 2
 
-    async def _look(self, lane: ShellLane, within: float) -> tuple[Seen, float]:
+    async def _look(self, lane: ShellLane, within: float, *, frames: bool = False) -> tuple[Seen, float]:
         began = self._host.world.monotonic()
-        seen = await self._looker.look(lane, within=within)
+        seen = await self._looker.look(lane, within=within, frames=frames)
         return seen, began
 
     def _keep(self, running: Running, seen: Seen, began: float, *, settled: bool, shown: bool = True) -> Snapshot:

@@ -4,7 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-FOCUS_LINE = "dumpsys window | grep -E 'mCurrentFocus|mFocusedApp'"
+FOCUS = ("dumpsys window", "mCurrentFocus|mFocusedApp")
+"""The command that tells of the focus, and what of it is wanted."""
+FOCUS_LINE = f"{FOCUS[0]} | grep -E '{FOCUS[1]}'"
 
 Kind = Literal["activity", "window", "anr_dialog", "crash_dialog", "permission_dialog", "none", "unknown"]
 

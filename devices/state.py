@@ -7,6 +7,7 @@ _VIEWPORT = re.compile(r"DisplayViewport\{type=INTERNAL[^}]*?orientation=(\d)")
 _ANY_VIEWPORT = re.compile(r"orientation=(\d)")
 _SIZE = re.compile(r"(Physical|Override) size: (\d+)x(\d+)")
 _DISPLAY = re.compile(r"Display Power: state=(\w+)|mWakefulness=(\w+)|mScreenState=(\w+)")
+_FRAMES = re.compile(r"^app: state=(?P<state>\w+) VSyncState=\{[^}\n]*\bcount=(?P<count>\d+)", re.MULTILINE)
 _FATAL = re.compile(r"FATAL EXCEPTION: (?P<thread>.*)")
 _PROCESS = re.compile(r"Process: (?P<package>[\w.:]+), PID: (?P<pid>\d+)")
 _NATIVE = re.compile(r"pid: (?P<pid>\d+), tid: \d+(?:, name: .*?)?\s+>>> (?P<package>.+?) <<<")
@@ -27,6 +28,16 @@ class Crash:
     package: str
     pid: int
     headline: str
+
+
+FRAMES = ("dumpsys SurfaceFlinger --events", "VSyncState=|VSyncRequest::(Single|Periodic)")
+"""The command that tells of frames, and what of it is wanted."""
+
+
+def frames_when_idle(text: str) -> int | None:
+    """How many frames were shown when no view waits for another; None when one does, or the device does not say."""
+    told = _FRAMES.search(text)
+    return None if told is None or told["state"] != "Idle" or "VSyncRequest::" in text else int(told["count"])
 
 
 def rotation_of(text: str) -> int:

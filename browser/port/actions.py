@@ -1,18 +1,15 @@
 """Acts on pages: open, navigate, and the four actions."""
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
-
-import msgspec
 
 from browser.errors import BrowserError
 from browser.navigate import navigate
 from browser.page import Page
-from browser.port import acts, views
+from browser.port import acts, asking
 from browser.port.faults import acting
 from browser.port.lives import Lives
-from browser.values import Observation as Seen
+from browser.port.seen import Seeing, already
 from lomi.contract.browser import (
     BrowserNavigateInput,
     BrowserNavigation,
@@ -28,9 +25,10 @@ from lomi.core.port import Call, Ledger, Opening, Outcome, Permit, ResourceKey
 class BrowserActs:
     """Handlers that act through a permit."""
 
-    def __init__(self, lives: Lives, ledger: Ledger) -> None:
+    def __init__(self, lives: Lives, ledger: Ledger, seeing: Seeing) -> None:
         self._lives = lives
         self._ledger = ledger
+        self._seeing = seeing
 
     def _page(self, call: Call[Any]) -> Page:
         return self._lives.page(call.generation)
@@ -48,7 +46,7 @@ class BrowserActs:
         async with permit.effect():
             panel, generation = await self._ledger.open_leased(call, "browser", given.url[:256], runtime)
             page = pages[generation]
-            seen, loaded = await _first_document(page, given.url)
+            seen, loaded = await self._first_document(page, given.url)
         opened = BrowserOpened(
             workspace_id=given.workspace_id,
             panel_id=panel.id,
@@ -60,7 +58,7 @@ class BrowserActs:
             engine="chromium",
             network_isolation="egress_proxy",
         )
-        return Outcome(result=opened, observe=_already(seen))
+        return Outcome(result=opened, observe=already(seen))
 
     async def navigate(self, call: Call[BrowserNavigateInput], permit: Permit) -> Outcome:
         """Go to an address of the grant."""
@@ -76,37 +74,26 @@ class BrowserActs:
             committed=went.committed,
             loaded=went.loaded,
         )
-        return Outcome(result=result, observe=_already(self._seen(went.observation)))
-
-    def _seen(self, seen: Seen) -> Observation:
-        """What was seen; each popup with the ids that an action on it needs."""
-        told = views.observation(seen)
-        popups = tuple(self._lives.popup_line(name) for name in seen.opened)
-        return msgspec.structs.replace(told, lines=(*popups, *told.lines)) if popups else told
+        return Outcome(result=result, observe=already(self._seeing.seen(page, went.observation)))
 
     async def act(self, call: Call[PageAction], permit: Permit) -> Outcome:
         """Click, fill, key or scroll: once, as trusted input."""
-        page = self._page(call)
+        page, given = self._page(call), call.input
+        asked = asking.asked_of(getattr(given, "element_ref", None))
         with acting():
-            acted = await acts.act(page, call.input, permit.effect())
-        return Outcome(
-            result=acts.interaction(page, call.input, acted), observe=_already(self._seen(acted.observation))
-        )
+            if asked is not None:
+                acted = await asking.answer(page, given, asked, permit.effect())
+            else:
+                acted = await acts.act(page, given, permit.effect())
+        seen = self._seeing.seen(page, acted.observation)
+        return Outcome(result=acts.interaction(page, given, acted), observe=already(seen))
 
-
-def _already(seen: Observation) -> Callable[[], Awaitable[Observation]]:
-    async def observe() -> Observation:
-        return seen
-
-    return observe
-
-
-async def _first_document(page: Page, url: str) -> tuple[Observation, bool]:
-    """Load the first document; a failure is seen, not an error: the page is open and can be navigated."""
-    if url == "about:blank":
-        return Observation(settled=True), True
-    try:
-        went = await navigate(page, url)
-    except BrowserError as error:
-        return Observation(settled=True, lines=(f"the page did not load: {error.reason}",)), False
-    return views.observation(went.observation), went.committed
+    async def _first_document(self, page: Page, url: str) -> tuple[Observation, bool]:
+        """Load the first document; a failure is seen, not an error: the page is open and can be navigated."""
+        if url == "about:blank":
+            return Observation(settled=True), True
+        try:
+            went = await navigate(page, url)
+        except BrowserError as error:
+            return Observation(settled=True, lines=(f"the page did not load: {error.reason}",)), False
+        return self._seeing.seen(page, went.observation), went.committed

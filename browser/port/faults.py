@@ -15,6 +15,8 @@ def refusal_of(error: BrowserError) -> Refusal:
     said = error.details
     covered = said.get("by") or said.get("covered_by") or said.get("name")
     details = Details(covered_by=str(covered)[:200]) if error.reason == "covered" and covered else None
+    if "dialog" in said:
+        details = Details(current=str(said["dialog"]))
     if details is None and "error" in said:
         details = Details(state=str(said["error"])[:100])
     return Refusal(reason.code if reason else ErrorCode.OUTCOME_UNKNOWN, error.reason, details=details)

@@ -9,7 +9,8 @@ from browser.egress import EgressGrant, EgressProxy, HostPort, HostSpellingError
 from browser.errors import AdmissionRefusedError, BrowserError, EngineUnavailableError
 from browser.navigate import close as close_page
 from browser.page import Page
-from browser.port.faults import refusal_of
+from browser.port import asking
+from browser.port.faults import reading, refusal_of
 from browser.port.lazy import LazyEngine
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
@@ -195,9 +196,14 @@ class Lives:
             raise Refusal(ErrorCode.STALE_SNAPSHOT, "navigated", field="/navigationId")
 
     def check_ref(self, call: Call[Any]) -> None:
-        """As `check_open`; the element's node must be one that the page still knows."""
-        self.check_open(call)
+        """As `check_open`; the element's node must be one that the page still knows, or what it asks for be open."""
         page, given = self.page(call.generation), call.input
+        asked = asking.asked_of(getattr(given, "element_ref", None))
+        if asked is not None:
+            with reading():
+                asking.require_asked(page, asked)
+            return
+        self.check_open(call)
         if getattr(given, "element_ref", None) is not None:
             try:
                 page.refs.resolve(given.element_ref, given.snapshot_id)
@@ -220,7 +226,11 @@ class Lives:
         raise Refusal(ErrorCode.UNSUPPORTED_CAPABILITY, "not_leased_here", field="/panelId")
 
     def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
-        """Nothing is held down in a page between actions."""
+        """Nobody is there to answer any more: what the page asks for gets its default now."""
+        del lease_id
+        life = self._lives.get(generation)
+        if life is not None:
+            life.page.pending.abandon()
 
     def owner_gone(self, generation: GenerationId) -> None:
         """A page reaches the network by its owner's grant: it ends with its owner, and its panel too."""

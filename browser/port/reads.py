@@ -8,6 +8,7 @@ from browser.page import Page
 from browser.port import views
 from browser.port.faults import reading
 from browser.port.lives import Lives
+from browser.port.seen import asked_lines
 from browser.snapshot.outline import found_outline
 from lomi.contract.artifact import ArtifactFound, BrowserGeometry, BrowserSource
 from lomi.contract.browser import (
@@ -38,7 +39,7 @@ async def snapshot_reply(page: Page, given: BrowserSnapshotInput) -> Reply:
     snapshot = await page.snapshot(most=max(200, given.max_nodes))
     if given.query is None:
         data = views.snapshot_data(snapshot, given, outline=outline, most=given.max_nodes, most_bytes=given.max_bytes)
-        return Reply(data=data, text=views.snapshot_text(snapshot))
+        return Reply(data=data, text="\n".join((*asked_lines(page), views.snapshot_text(snapshot))))
     by_role = given.query in _ROLES
     found = await page.find(
         role=given.query if by_role else "", text="" if by_role else given.query, most=given.max_nodes

@@ -147,7 +147,7 @@ def _run(gate: Gate, chosen: argparse.Namespace) -> Result:
         code=ran.code,
         began=began,
         seconds=round(ran.seconds, 1),
-        quick=chosen.quick,
+        quick=chosen.quick and gate.quick != gate.arguments,
         left_processes=ran.left,
         figures=figures,
         tail="" if verdict == "passed" else tail(log),

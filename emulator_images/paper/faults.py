@@ -46,6 +46,7 @@ FaultName = Literal[
     "black_picture", "failed_picture",
     # action
     "ignored_input", "slow_input",
+    "late_change",  # `seconds` after a touch was answered the item of `text`, as ID=WORDS, changes too
     "lost_reply",  # the input lands, its answer comes `seconds` later or never
     "slow_install", "failed_install",
     "disk_full",

@@ -18,6 +18,7 @@ from emulator_images.paper.journal import Field, Journal
 from emulator_images.paper.logbook import LogBook
 from emulator_images.paper.packages import Packages
 from emulator_images.paper.screen.description import App
+from emulator_images.paper.screen.frames import FRAME_SECONDS, Frames
 from emulator_images.paper.screen.stage import Stage
 from emulator_images.paper.timing import Latency, PhoneClock
 
@@ -94,6 +95,8 @@ class Phone:
         self.reboot_asked = asyncio.Event()
         self.stop_asked = asyncio.Event()
         self.stage = Stage(self, setup.avd.width, setup.avd.height, setup.avd.density)
+        frame_seconds = FRAME_SECONDS if setup.profile == "device" else 0.0
+        self.frames = Frames(lambda: self.stage, setup.monotonic, frame_seconds)
         self._set_up_files()
 
     def _disk_is_full(self) -> bool:

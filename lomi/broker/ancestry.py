@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lomi.core.inside import TERMINAL_MARK
+from lomi.core.processes import stat_fields
 
 
 def parent_of(pid: int, proc: Path) -> int | None:
-    """The parent of a process, None where it is gone. Source: proc(5), field 4 of `stat` after the last parenthesis."""
-    try:
-        fields = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return int(fields[1]) if len(fields) > 1 else None
+    """The parent of a process, None where it is gone."""
+    fields = stat_fields(pid, proc)
+    return int(fields[1]) if fields is not None else None
 
 
 def ancestors_of(pid: int, proc: Path) -> tuple[int, ...]:
@@ -27,14 +25,11 @@ def ancestors_of(pid: int, proc: Path) -> tuple[int, ...]:
 
 
 def has_terminal(pid: int, proc: Path) -> bool:
-    """Whether a process has a controlling terminal, or there is no /proc. Source: proc(5), field 7 of `stat`."""
+    """Whether a process has a controlling terminal, or there is no /proc."""
     if not proc.is_dir():
         return True
-    try:
-        fields = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return False
-    return len(fields) > 4 and fields[4] != "0"
+    fields = stat_fields(pid, proc)
+    return fields is not None and fields[4] != "0"
 
 
 def is_inside(pid: int, proc: Path) -> bool:

@@ -1,6 +1,7 @@
 """The policy file of a headless broker. TOML, closed, checked as a whole before anything starts."""
 
 import os
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -28,6 +29,9 @@ DECIDABLE = frozenset(
     }
 )
 MOST_BYTES = 256 * 1024
+MAY_BE_ZERO = frozenset({"queue_over_bound_s"})
+"""Limits whose zero means something: nothing waits."""
+_PLACE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*):(\d{1,5})", re.ASCII)
 
 
 class PolicyError(Exception):
@@ -86,10 +90,25 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     client: tuple[ClientPolicy, ...] = ()
 
 
-def _is_origin(text: str) -> bool:
+def is_origin(text: str) -> bool:
     """Whether a text is an origin and nothing more: no path, query, fragment or user."""
     parts = urlsplit(text)
     return origin_of(text) is not None and parts.path in ("", "/") and not parts.query and not parts.fragment
+
+
+def _is_place(text: str) -> bool:
+    """Whether a text is `public`, or a host and a port."""
+    match = _PLACE.fullmatch(text)
+    return text == "public" or (match is not None and 1 <= int(match[1]) <= 65_535)
+
+
+def _faults_of_limits(limits: Limits) -> list[str]:
+    faults = []
+    for name, value in msgspec.to_builtins(limits).items():
+        least = 0 if name in MAY_BE_ZERO else 1
+        if not isinstance(value, bool) and value < least:
+            faults.append(f"limits: {name} must be at least {least}, not {value}")
+    return faults
 
 
 def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str]) -> list[str]:
@@ -115,13 +134,20 @@ def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str])
     faults += [
         f"{place}: {origin!r} is no origin; write scheme://host[:port]"
         for origin in client.origins
-        if not _is_origin(origin)
+        if not is_origin(origin)
     ]
     browses = any(scope.startswith("browser.") for scope in scopes)
     if browses != bool(client.origins):
         faults.append(
             f"{place}: browser scopes and origins go together; " + ("add origins" if browses else "add scopes")
         )
+    faults += [
+        f"{place}: {resource!r} is no resource; write host:port, or public"
+        for resource in client.resources
+        if not _is_place(resource)
+    ]
+    if client.resources and not browses:
+        faults.append(f"{place}: resources go with browser scopes; add scopes")
     if client.lease_idle_s < 0:
         faults.append(f"{place}: lease_idle_s must be 0 (never) or more")
     return faults
@@ -132,6 +158,12 @@ def faults_of(policy: Policy) -> list[str]:
     faults: list[str] = []
     if policy.version != 1:
         faults.append(f"version {policy.version} is not known; this build reads version 1")
+    faults += _faults_of_limits(policy.limits)
+    if len(policy.device) > policy.limits.devices > 0:
+        most = policy.limits.devices
+        faults.append(
+            f"there are {len(policy.device)} [[device]], but limits.devices is {most}; raise it under [limits]"
+        )
     names = [device.name for device in policy.device]
     faults += [f"two devices are named {name!r}" for name in sorted({n for n in names if names.count(n) > 1})]
     labels = [client.label for client in policy.client]

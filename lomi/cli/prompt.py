@@ -7,13 +7,16 @@ import termios
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from lomi.broker.deciders import Decision, DecisionRequest, Verdict
 from lomi.broker.sessions import Session
+from lomi.cli.offer import reach_of
 from lomi.cli.shown import printable
 from lomi.contract.scopes import SCOPES
 from lomi.core.grant import Grant
 
-PAIRING_S = 120.0
+_YES = ("y", "yes")
 
 
 def _question(phrase: str | None) -> str:
@@ -75,50 +78,73 @@ class StandardTerminal:
 class PromptDecider:
     """Decides by asking; one question at a time, in order. Implements both `Decider` and `PairingAsker`."""
 
-    def __init__(self, terminal: Terminal, offered: Callable[[], Grant], *, pairing_s: float = PAIRING_S) -> None:
+    def __init__(
+        self,
+        terminal: Terminal,
+        offered: Callable[[], Grant],
+        *,
+        apart: frozenset[str] = frozenset(),
+        pairing_s: float = 120.0,
+    ) -> None:
         self._terminal = terminal
         self._offered = offered
+        self._apart = apart
         self._pairing_s = pairing_s
         self._one = asyncio.Lock()
 
-    async def _yes(self, seconds: float, phrase: str | None = None) -> bool | None:
-        """True for yes, or for the exact phrase that is asked; False for else, None when nobody answered in time."""
+    async def _typed(self, seconds: float) -> str | None:
+        """What a person types; None when nobody does in time."""
         try:
             async with asyncio.timeout(seconds):
-                line = await self._terminal.line()
-                return line == phrase if phrase is not None else line.lower() in ("y", "yes")
+                return await self._terminal.line()
         except TimeoutError:
             return None
+
+    async def _yes(self, seconds: float, phrase: str | None = None) -> bool | None:
+        """True for yes, or for the exact phrase that is asked; False for else, None when nobody answered in time."""
+        line = await self._typed(seconds)
+        if line is None:
+            return None
+        return line == phrase if phrase is not None else line.lower() in _YES
 
     async def ask(self, session: Session, scopes: frozenset[str]) -> Grant | None:
         """Show a pairing request with the exact grant that it would get."""
         del scopes
         async with self._one:
-            if session.ended:
-                return None
-            offered = self._offered()
-            self._terminal.forget_typed()
-            self._terminal.show(
-                "\n".join(
-                    (
-                        "",
-                        f"A client asks to pair: {printable(session.label)}",
-                        f"  request      {session.pairing_request_id}",
-                        f"  certificate  sha256 {session.client_sha256}",
-                        f"  process      {session.peer_pid}",
-                        "  it would get",
-                        "    scopes     " + " ".join(s for s in SCOPES if s in offered.scopes),
-                        "    workspaces " + ", ".join(sorted(offered.workspaces)),
-                        "    devices    " + (", ".join(sorted(offered.devices)) or "none"),
-                        "    packages   " + (", ".join(sorted(offered.packages)) or "none"),
-                        "    origins    " + (", ".join(sorted(offered.origins)) or "none"),
-                        f"Approve? [y/N] (no answer within {self._pairing_s:.0f} s is no)",
-                    )
-                )
-            )
-            said = await self._yes(self._pairing_s)
-            self._terminal.show("approved" if said else "declined" if said is False else "expired")
-            return offered if said and not session.ended else None
+            granted = None if session.ended else await self._pairing(session, self._offered())
+            return None if session.ended else granted
+
+    async def _pairing(self, session: Session, offered: Grant) -> Grant | None:
+        """The question and its answer: `y` gives what is offered, `all` what is kept apart too."""
+        shown = [
+            "",
+            f"A client asks to pair: {printable(session.label)}",
+            f"  request      {session.pairing_request_id}",
+            f"  certificate  sha256 {session.client_sha256}",
+            f"  process      {session.peer_pid}",
+            "  it would get",
+            "    scopes     " + " ".join(s for s in SCOPES if s in offered.scopes),
+            "    workspaces " + ", ".join(sorted(offered.workspaces)),
+            "    devices    " + (", ".join(sorted(offered.devices)) or "none"),
+            "    packages   " + (", ".join(sorted(offered.packages)) or "none"),
+            "    origins    " + (", ".join(sorted(offered.origins)) or "none"),
+            *(f"  ATTENTION: {line}" for line in reach_of(offered.scopes)),
+        ]
+        if self._apart:
+            shown += ["  and if you answer all, these too", *(f"    {line}" for line in reach_of(self._apart))]
+        choice = "[y/N/all]" if self._apart else "[y/N]"
+        shown.append(f"Approve? {choice} (no answer within {self._pairing_s:.0f} s is no)")
+        self._terminal.forget_typed()
+        self._terminal.show("\n".join(shown))
+        said = await self._typed(self._pairing_s)
+        word = "expired" if said is None else said.lower()
+        if word == "all" and self._apart:
+            offered = msgspec.structs.replace(offered, scopes=offered.scopes | self._apart)
+        elif word not in _YES:
+            self._terminal.show("expired" if said is None else "declined")
+            return None
+        self._terminal.show("approved")
+        return offered
 
     async def decide(self, request: DecisionRequest) -> Decision:
         """Show one plan, whole."""

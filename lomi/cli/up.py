@@ -15,6 +15,7 @@ from lomi.cli.failing import fail
 
 if TYPE_CHECKING:
     from lomi.broker.policy import Policy
+    from lomi.cli.offer import Offer
     from lomi.host import HostSetting
 
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 @click.option(
     "--package", "packages", multiple=True, metavar="NAME", help="Offer this Android app to clients that pair here."
 )
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    metavar="NAME",
+    help="Offer only these scopes, such as android.* or terminal.execute.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line when ready.")
 def up(
     directory: Path | None,
@@ -41,6 +49,7 @@ def up(
     phones: tuple[str, ...],
     origins: tuple[str, ...],
     packages: tuple[str, ...],
+    scopes: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Start the broker and open DIRECTORY (default: here)."""
@@ -52,6 +61,8 @@ def up(
         raise click.UsageError("--headless needs --policy FILE; `lomi policy check FILE` explains one")
     if not headless and policy_file is not None:
         raise click.UsageError("--policy goes with --headless; in the foreground you decide yourself")
+    if headless and (scopes or origins or packages):
+        raise click.UsageError("--scope, --origin and --package are for the prompt; a policy names its own")
     folder = (project or directory or Path()).absolute()
     if not folder.is_dir():
         fail(f"{folder} is not a folder", "give the folder of your project")
@@ -65,10 +76,11 @@ def up(
             if client.any_same_user:
                 click.echo(f"any process of this user may pair as {client.label!r}, without a secret", err=True)
     _refuse_inside(policy)
+    offer = None if headless else _offer(scopes, origins, packages, phones)
     named = tuple(device.image for device in policy.device) if policy is not None else ()
     _check_images((*named, *phones))
     _check_home()
-    asked = _Asked(folder=folder, policy=policy, policy_file=policy_file, phones=phones, offered=(origins, packages))
+    asked = _Asked(folder=folder, policy=policy, policy_file=policy_file, phones=phones, offer=offer)
     sys.exit(asyncio.run(_serve(asked, as_json=as_json)))
 
 
@@ -80,7 +92,18 @@ class _Asked:
     policy: "Policy | None"
     policy_file: Path | None
     phones: tuple[str, ...]
-    offered: tuple[tuple[str, ...], tuple[str, ...]]
+    offer: "Offer | None"
+
+
+def _offer(
+    scopes: tuple[str, ...], origins: tuple[str, ...], packages: tuple[str, ...], phones: tuple[str, ...]
+) -> "Offer":
+    from lomi.cli.offer import offer_of
+
+    try:
+        return offer_of(scopes, origins=origins, packages=packages, phones=bool(phones))
+    except ValueError as error:
+        fail(str(error), "docs/ci.md explains scopes and origins, docs/tools.md names the scopes of each tool")
 
 
 def _refuse_inside(policy: "Policy | None") -> None:
@@ -123,10 +146,9 @@ def _check_home() -> None:
 
 def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":
     from lomi.broker.deciders import PolicyDecider
-    from lomi.broker.policy import ClientPolicy, DevicePolicy
+    from lomi.broker.policy import DevicePolicy
     from lomi.cli.prompt import PromptDecider, StandardTerminal
     from lomi.contract.limits import DESKTOP
-    from lomi.core.grant import EVERY, Grant
     from lomi.disk.home import state_home
     from lomi.host import HostSetting
 
@@ -144,19 +166,11 @@ def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":
             devices=policy.device + devices,
             environment=os.environ,
         )
-    origins, packages = asked.offered
-    wildcard = ClientPolicy(label="prompt", scopes=(EVERY,), origins=origins, any_same_user=True)
-    scopes = frozenset(s for s in wildcard.expanded_scopes() if origins or not s.startswith("browser."))
-    grant = Grant(
-        scopes=scopes,
-        workspaces=frozenset({EVERY}),
-        devices=frozenset({EVERY}) if devices else frozenset(),
-        packages=frozenset(packages or (EVERY,)) if devices else frozenset(),
-        origins=wildcard.normal_origins(),
-        terminal_profile="bash",
-        decider="prompt",
+    offer = asked.offer
+    assert offer is not None, "the foreground offers something"
+    prompt = PromptDecider(
+        StandardTerminal(loop), lambda: offer.grant, apart=offer.apart, pairing_s=float(DESKTOP.pairing_s)
     )
-    prompt = PromptDecider(StandardTerminal(loop), lambda: grant)
     return HostSetting(
         home=home,
         project=asked.folder,

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from lomi.contract.bounds import ArtifactBytes, Hex32, Hex64, OutOfBounds, RelativePath, number, text
+from lomi.contract.bounds import ArtifactBytes, Hex32, Hex64, OutOfBounds, RelativePath, number, says, text
 from lomi.contract.codes import ErrorCode, Reason
 from lomi.contract.definition import define
 from lomi.contract.model import Data, Model, Result, RevisedInput, WorkspaceInput
@@ -100,6 +100,7 @@ class ArtifactImportInput(RevisedInput, frozen=True, kw_only=True):
     kind: Literal["android_apk", "file"]
     expected_byte_length: ArtifactBytes
     expected_sha256: Hex64
+    large: Annotated[bool, says("a file of up to 512 MiB, for lomi_browser_upload")] = False
 
 
 class ArtifactImported(Result, frozen=True, kw_only=True, tag_field="kind", tag="artifact_imported"):
@@ -147,7 +148,7 @@ def _import_rule(given: ArtifactImportInput) -> None:
             raise OutOfBounds("/expectedByteLength", "out_of_range", limit=4)
         if not given.relative_path.endswith(".apk"):
             raise OutOfBounds("/relativePath", "not_an_apk", code=ErrorCode.ARTIFACT_INVALID)
-    elif given.expected_byte_length > 4_194_304:
+    elif given.expected_byte_length > 4_194_304 and not given.large:
         raise OutOfBounds("/expectedByteLength", "out_of_range", limit=4_194_304)
 
 
@@ -167,7 +168,7 @@ TOOLS = (
         queue="none",
         notes=(
             "The path of an APK ends in .apk; its ZIP structure and manifest are checked.",
-            "A file is at most 4 MiB.",
+            "A file is at most 4 MiB, 512 MiB with `large`.",
         ),
     ),
     define(

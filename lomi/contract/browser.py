@@ -345,12 +345,14 @@ class BrowserLogs(Data, frozen=True, kw_only=True, tag_field="kind", tag="browse
 
 
 class BrowserDownloadInput(PanelRevised, frozen=True, kw_only=True):
-    """A URL of the document's own origin."""
+    """A URL of the document's own origin; or, by its id, a download that the page itself began."""
 
     browser_generation: Id
     navigation_id: Id
     url: Url
     max_bytes: Annotated[int, number(1, 4_194_304)] = 4_194_304
+    large: Annotated[bool, says("up to 512 MiB instead of maxBytes")] = False
+    download_id: Annotated[Id, says("of an observation; url about:blank, maxBytes not used")] | None = None
 
 
 class BrowserDownloaded(Result, frozen=True, kw_only=True, tag_field="kind", tag="browser_downloaded"):
@@ -555,7 +557,11 @@ TOOLS = (
         scopes=("browser.download", "browser.read"),
         mutation=True,
         open_world=True,
-        notes=("GET; redirects are refused; only 200 and 204 count.",),
+        deadline_s=180.0,
+        notes=(
+            "GET; redirects are refused; only 200 and 204 count; 5 s, 170 s with `large`.",
+            "With `downloadId`: waits for a download that the page began, of at most 512 MiB, and stores it.",
+        ),
     ),
     define(
         name="lomi_browser_upload",
@@ -571,7 +577,10 @@ TOOLS = (
         open_world=True,
         deadline_s=120.0,
         decision_s=120.0,
-        notes=("The decision is bound to the exact target, name, hash and length.",),
+        notes=(
+            "The decision is bound to the exact target, name, hash and length.",
+            "Takes files and APKs of up to 512 MiB; answers a file chooser where `elementRef` is the chooser's id.",
+        ),
     ),
 )
 REASONS = browser_reasons.REASONS

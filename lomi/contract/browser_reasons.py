@@ -40,8 +40,11 @@ _PAGE = (
     Reason("engine_unsupported", _C.UNSUPPORTED_CAPABILITY, "This engine is not offered here."),
     Reason("page_unresponsive", _C.DEADLINE_EXCEEDED, "The page does not answer; navigate, or open it again."),
     Reason(
-        "dialog_open", _C.TARGET_BUSY, "A dialog is open on this page; it is in the observation, with its deadline."
+        "dialog_open",
+        _C.TARGET_BUSY,
+        "A dialog (details.current is its id) is open: click ID-accept or ID-dismiss, or fill ID to answer a prompt.",
     ),
+    Reason("not_answerable", _C.UNSUPPORTED_CAPABILITY, "Click ID-accept or ID-dismiss, or fill ID if it is a prompt."),
     Reason("no_such_dialog", _C.TARGET_NOT_FOUND, "That dialog is gone, or its deadline has passed."),
     Reason("no_such_chooser", _C.TARGET_NOT_FOUND, "That file chooser is gone, or its deadline has passed."),
     Reason("no_such_download", _C.TARGET_NOT_FOUND, "That download is gone, or its deadline has passed."),

@@ -52,6 +52,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     image_each_bytes: int = 3 * MIB
     apk_bytes: int = 512 * MIB
     file_bytes: int = 4 * MIB
+    large_file_bytes: int = 512 * MIB
     producers: int = 2
     release_unpinned_images: bool = False
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from lomi.core.processes import start_ticks
 from lomi.demo.record import DemoFailedError
 
 READY_S = 60.0
@@ -30,6 +31,10 @@ class Broker:
         self.instance_id = instance_id
         self.exit_code: int | None = None
         self.left: tuple[str, ...] = ()
+
+    async def gone(self) -> None:
+        """Wait until it has ended, by itself or since it was asked to."""
+        await self._process.wait()
 
     async def end(self) -> None:
         """Ask it to end and wait; the second call does nothing.
@@ -54,11 +59,11 @@ class Broker:
             self.left = await _left_of(family, names)
 
 
-async def _left_of(family: Mapping[int, str | None], names: Mapping[int, str]) -> tuple[str, ...]:
+async def _left_of(family: Mapping[int, int | None], names: Mapping[int, str]) -> tuple[str, ...]:
     """Who of a family is still there once it has had its time, by pid and name."""
     alive = dict(family)
     for _ in range(round(GONE_S / 0.02)):
-        alive = {pid: started for pid, started in alive.items() if _start_time(pid) == started}
+        alive = {pid: started for pid, started in alive.items() if start_ticks(pid) == started}
         if not alive:
             break
         await asyncio.sleep(0.02)
@@ -72,18 +77,9 @@ def _name(pid: int, root: Path = Path("/proc")) -> str:
         return "gone since"
 
 
-def _start_time(pid: int, root: Path = Path("/proc")) -> str | None:
-    """When a process began, in clock ticks since boot; None when it is gone or dead."""
-    try:
-        fields = (root / str(pid) / "stat").read_text().rpartition(") ")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
-
-
-def descendants(pid: int, root: Path = Path("/proc")) -> dict[int, str | None]:
+def descendants(pid: int, root: Path = Path("/proc")) -> dict[int, int | None]:
     """The living descendants of a process with their start times. Empty where there is no /proc."""
-    found: dict[int, str | None] = {}
+    found: dict[int, int | None] = {}
     waiting = [pid]
     while waiting:
         for listed in (root / str(waiting.pop())).glob("task/*/children"):
@@ -91,7 +87,7 @@ def descendants(pid: int, root: Path = Path("/proc")) -> dict[int, str | None]:
                 children = [int(word) for word in listed.read_text().split()]
             except OSError:
                 continue
-            found.update({child: _start_time(child, root) for child in children})
+            found.update({child: start_ticks(child, root) for child in children})
             waiting.extend(children)
     return found
 

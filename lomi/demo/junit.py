@@ -1,21 +1,14 @@
 """The run as JUnit XML: one case a planned step, one a finding. What was not reached is skipped, never passed."""
 
-import re
 from xml.etree import ElementTree as Xml
 
 from lomi.demo.plan import PLAN
 from lomi.demo.record import Run
-
-_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def _plain(text: str) -> str:
-    """Text that XML 1.0 can hold; what it can't becomes a replacement character."""
-    return _NOT_XML.sub("\ufffd", text)
+from lomi.report.xml_text import legal
 
 
 def _failed(case: Xml.Element, message: str) -> None:
-    Xml.SubElement(case, "failure", message=_plain(message), type="demo")
+    Xml.SubElement(case, "failure", message=legal(message), type="demo")
 
 
 def junit(run: Run) -> bytes:
@@ -26,7 +19,7 @@ def junit(run: Run) -> bytes:
     for planned in PLAN:
         step = by_key.get(planned.key)
         took = 0.0 if step is None else step.took_s
-        case = Xml.SubElement(suite, "testcase", classname="demo.steps", name=_plain(planned.title), time=f"{took:.3f}")
+        case = Xml.SubElement(suite, "testcase", classname="demo.steps", name=legal(planned.title), time=f"{took:.3f}")
         if step is None:
             skipped += 1
             Xml.SubElement(case, "skipped", message="not reached")
@@ -34,7 +27,7 @@ def junit(run: Run) -> bytes:
             failed += 1
             _failed(case, step.problem)
     for finding in run.findings:
-        case = Xml.SubElement(suite, "testcase", classname="demo.findings", name=_plain(finding.title), time="0.000")
+        case = Xml.SubElement(suite, "testcase", classname="demo.findings", name=legal(finding.title), time="0.000")
         if not finding.good:
             failed += 1
             _failed(case, f"{finding.source} says {finding.found}; expected {finding.expected}")

@@ -1,10 +1,7 @@
-"""What a PNG says of itself, without decoding it."""
-
-import struct
+"""A picture that a tool sent, or a failed step."""
 
 from lomi.demo.record import DemoFailedError
-
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+from lomi.report import picture
 
 
 def png_size(png: bytes) -> tuple[int, int]:
@@ -13,7 +10,7 @@ def png_size(png: bytes) -> tuple[int, int]:
     Raises:
         DemoFailedError: these bytes are no PNG.
     """
-    if png[:8] != _SIGNATURE or png[12:16] != b"IHDR" or png[-8:-4] != b"IEND":
+    size = picture.png_size(png)
+    if size is None:
         raise DemoFailedError("the picture that arrived is no whole PNG")
-    width, height = struct.unpack(">II", png[16:24])
-    return int(width), int(height)
+    return size

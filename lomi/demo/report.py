@@ -1,26 +1,18 @@
 """The report: one HTML page that needs nothing else, shows pictures and calls step by step, and runs no script."""
 
-import base64
-import hashlib
 import json
-from importlib.resources import files
 
 from lomi.demo.gist import gist
-from lomi.demo.markup import element, inert, listed
 from lomi.demo.plan import PLAN
 from lomi.demo.record import CallRecord, Finding, Picture, Run, Side, Step
 from lomi.demo.timeline import side_of, timeline
+from lomi.report.document import base_style, document, png_source
+from lomi.report.markup import element, inert, listed
 
 _SIDES: tuple[Side, ...] = ("phone", "page")
 _FOOTER = "Made by <code>lomi demo</code>. The same run is in transcript.json and junit.xml beside this page."
 _MOST_TEXT = 6000
 """Characters of an answer that the page shows; the transcript holds it whole."""
-
-
-def _policy(style: str) -> str:
-    """Nothing is loaded or run but this one style sheet and pictures from inside the page."""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _header(run: Run) -> str:
@@ -77,7 +69,7 @@ def _facts(run: Run) -> str:
 
 
 def _picture(picture: Picture, step: Step) -> str:
-    source = f"data:image/png;base64,{base64.b64encode(picture.png).decode()}"
+    source = png_source(picture.png)
     shown = "The simulated phone" if picture.side == "phone" else "The page"
     image = (
         f'<img src="{source}" width="{picture.width}" height="{picture.height}" loading="lazy" '
@@ -134,15 +126,6 @@ def _step(number: int, step: Step) -> str:
 
 def report(run: Run) -> str:
     """The whole page."""
-    style = files("lomi.demo").joinpath("pages", "report.css").read_text(encoding="utf-8")
-    head = (
-        '<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{inert(_policy(style))}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>Lomi demo: {'good' if run.good else 'failed'}</title>\n<style>{style}</style>"
-    )
     findings = element("h2", "What the records say")
     findings += listed("ul", [_finding(finding) for finding in run.findings], class_="findings")
     parts = [
@@ -156,6 +139,4 @@ def report(run: Run) -> str:
         _facts(run),
         element("footer", _FOOTER),
     ]
-    body = "\n".join(parts)
-    whole = ("<!doctype html>", '<html lang="en">', "<head>", head, "</head>", "<body>", "<main>", body, "</main>")
-    return "\n".join((*whole, "</body>", "</html>", ""))
+    return document(f"Lomi demo: {'good' if run.good else 'failed'}", base_style(), parts)

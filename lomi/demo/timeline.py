@@ -1,7 +1,7 @@
 """The timeline: a row a step, its calls as marks in it; SVG without style attributes, as the page's policy wants."""
 
-from lomi.demo.markup import element, inert
 from lomi.demo.record import CallRecord, Run, Step
+from lomi.report.markup import element, inert
 
 _WIDE = 1000
 _LEAST = 2.0

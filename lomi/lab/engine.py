@@ -50,7 +50,8 @@ class Engine(Protocol):
     """Runs shards, as many at the same time as `capacity` says; more wait inside `run`.
 
     A shard comes in as a value (tests by id, files by hash) and goes out as one: the artifacts that a result names are
-    on the shelf, under their hash, when `run` returns. Nothing else is shared between a run and its hosts.
+    on the shelf, under their hash, when `run` returns. Nothing else is shared between a run and its hosts. What an
+    engine started (hosts, brokers, phones) ends with the context that opened it.
     """
 
     @property
@@ -89,6 +90,13 @@ class Engine(Protocol):
         """End every shard that runs or waits; each `run` returns with what had ended. Returns when all have."""
         ...
 
-    async def close(self) -> tuple[Segment, ...]:
-        """End hosts, brokers and phones that this engine started; the last segments of their lanes."""
+    async def finish(self) -> tuple[Segment, ...]:
+        """The last stretches of all lanes that no result has told yet. Nothing runs any more; brokers still do."""
+        ...
+
+    async def anchor(self, content: bytes) -> str | None:
+        """Have a broker's ledger keep the SHA-256 of some content, at most 4 MiB, in a receipt; its operation id.
+
+        None where there is no broker, or none that would.
+        """
         ...

@@ -3,6 +3,9 @@
 One line is one `AttemptRecord`, written when the attempt has ended (a crashed worker's attempt: when its end was seen)
 and never changed afterwards. Lines of several workers come in the order of their ends. Paths are relative to the folder
 that holds the file.
+
+The plugin writes the file that `--lomi-records` names, else the one that `LOMI_LAB_RECORDS` does: then whoever set it
+runs the attempts, so the plugin makes one attempt at each test, and leases the phones that `LOMI_LAB_PHONES` names.
 """
 
 from collections.abc import Iterator
@@ -12,6 +15,8 @@ from typing import Literal
 import msgspec
 
 RECORDS_NAME = "records.jsonl"
+RECORDS_VARIABLE = "LOMI_LAB_RECORDS"
+PHONES_VARIABLE = "LOMI_LAB_PHONES"
 VERSION = 1
 
 Outcome = Literal["passed", "failed", "skipped", "infra_error"]

@@ -117,6 +117,38 @@ class ArtifactStore:
             call, artifact_class="file", length=len(content), source=source, geometry=None, fill=fill
         )
 
+    async def put_stream(
+        self, call: Call[Any], pieces: AsyncIterator[bytes], source: ArtifactSource, *, most: int
+    ) -> StoredArtifact:
+        """Store bytes as they come, of at most `most`, without ever holding them in memory.
+
+        Room for `most` is reserved until they are there. What raises in `pieces` leaves no artifact and is raised here.
+
+        Raises:
+            Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        bound = min(most, self._limits.large_file_bytes)
+
+        async def fill(artifact_id: str) -> Copied:
+            sink = await _thread(self._blobs.begin, artifact_id)
+            try:
+                copied = await _poured(pieces, sink, bound)
+                await _thread(os.fsync, sink)
+                return copied
+            finally:
+                os.close(sink)
+
+        # Whoever sends the bytes may be slow, and no capture should wait for that: no producer's slot is held.
+        return await self._keep(
+            call,
+            artifact_class="file",
+            length=bound,
+            source=source,
+            geometry=None,
+            fill=fill,
+            turn=contextlib.nullcontext(),
+        )
+
     def _written(self, artifact_id: str, content: bytes) -> Copied:
         self._blobs.write(artifact_id, content)
         return Copied(len(content), _sha256(content))
@@ -131,7 +163,8 @@ class ArtifactStore:
                 RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
         """
         apk = source.kind == "android_apk"
-        limit = self._limits.apk_bytes if apk else self._limits.file_bytes
+        file_limit = self._limits.large_file_bytes if getattr(call.input, "large", False) else self._limits.file_bytes
+        limit = self._limits.apk_bytes if apk else file_limit
         _check_length(expected_length, limit)
 
         async def fill(artifact_id: str) -> Copied:
@@ -214,8 +247,9 @@ class ArtifactStore:
         source: ArtifactSource,
         geometry: BrowserGeometry | AndroidGeometry | None,
         fill: Callable[[str], Awaitable[Copied]],
+        turn: contextlib.AbstractAsyncContextManager[None] | None = None,
     ) -> StoredArtifact:
-        async with self._producers:
+        async with turn or self._producers:
             now_s = int(self._clock.time())
             holding = Holding(
                 id=self._new_id(),
@@ -246,6 +280,7 @@ class ArtifactStore:
                 if (refusal := _refusal_of(error, self._blobs.path)) is not None:
                     raise refusal from error
                 raise
+            self._quota.resize(holding, artifact.byte_length)
             holding.reserved = False
             return self._stored(holding, artifact)
 
@@ -347,6 +382,22 @@ def _project_of(call: Call[Any]) -> str:
 def _check_length(length: int, limit: int) -> None:
     if length > limit:
         raise Refusal(ErrorCode.ARTIFACT_TOO_LARGE, "file_too_large", details=Details(limit=limit, need=length))
+
+
+async def _poured(pieces: AsyncIterator[bytes], sink: int, most: int) -> Copied:
+    digest, length = hashlib.sha256(), 0
+
+    def pour(piece: bytes) -> None:
+        digest.update(piece)
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(sink, rest) :]
+
+    async for piece in pieces:
+        length += len(piece)
+        _check_length(length, most)
+        await _thread(pour, piece)
+    return Copied(length, digest.hexdigest())
 
 
 def _png_size(png: bytes) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from lomi.core.processes import start_ticks
 from lomi.disk.private import private_directory
 from lomi.disk.refusal import DiskRefusedError
 from lomi.store.failure import Owner, StoreLocked, StoreRefused, StoreUnavailable, failure_reason
@@ -77,7 +78,7 @@ def owned(home: Path, instance_id: str) -> Iterator[Path]:
     directory = private_place(home / DIRECTORY)
     path = directory / _LOCK
     if (holder := _held_here(path)) is not None:
-        raise StoreLocked(Owner(os.getpid(), _start_time(), holder))
+        raise StoreLocked(Owner(os.getpid(), start_ticks(os.getpid()) or 0, holder))
     descriptor = open_private(path)
     status = os.fstat(descriptor)
     key = (status.st_dev, status.st_ino)
@@ -88,7 +89,7 @@ def owned(home: Path, instance_id: str) -> Iterator[Path]:
             raise StoreLocked(_read_owner(descriptor)) from error
         _held[key] = instance_id
         try:
-            _write_owner(descriptor, Owner(os.getpid(), _start_time(), instance_id))
+            _write_owner(descriptor, Owner(os.getpid(), start_ticks(os.getpid()) or 0, instance_id))
             yield directory
         finally:
             os.ftruncate(descriptor, 0)
@@ -119,11 +120,3 @@ def _read_owner(descriptor: int) -> Owner | None:
         return msgspec.json.decode(os.pread(descriptor, 4096, 0), type=Owner)
     except (msgspec.DecodeError, OSError):
         return None
-
-
-def _start_time() -> int:
-    try:
-        fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return int(fields[19])

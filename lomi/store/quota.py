@@ -73,6 +73,12 @@ class Quota:
             if not self._used[key]:
                 del self._used[key]
 
+    def resize(self, holding: Holding, byte_length: int) -> None:
+        """Count a holding with another length, as of bytes whose number was only bounded when they were reserved."""
+        self.remove(holding)
+        holding.byte_length = byte_length
+        self.add(holding)
+
     def make_room(self, new: Holding, now_s: int) -> list[Holding]:
         """The holdings that must go so that `new` fits: expired ones, then (if the limits say so) images, oldest first.
 

@@ -14,46 +14,10 @@ import termios
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
+from lomi.core.processes import ProcessName, is_alive, kernel_boot, name_of
 
 WRITE_CHUNK = 4096
 HANGUP_S = 2.0
-
-
-class ProcessName(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a process is: its pid can be given again, pid and start time together can not (ticks since boot.
-
-    0 unknown).
-    """
-
-    pid: int
-    started: int
-    boot: str
-
-
-def start_of(pid: int) -> int:
-    """When a process started, in clock ticks since boot; 0 where it is gone or can't be told.
-
-    Source: proc(5), field 22.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return int(fields[19]) if len(fields) > 19 and fields[0] != "Z" else 0
-
-
-def boot_id() -> str:
-    """This boot of the machine; empty where it can't be told."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def is_alive(name: ProcessName) -> bool:
-    """Whether exactly this process still runs."""
-    return name.started != 0 and name.boot == boot_id() and start_of(name.pid) == name.started
 
 
 def signal_group(name: ProcessName, number: int) -> None:
@@ -109,7 +73,7 @@ class PtyProcess:
             os.close(master)
             os.close(slave)
             raise
-        name = ProcessName(pid=child.pid, started=start_of(child.pid), boot=boot_id())
+        name = name_of(child.pid) or ProcessName(child.pid, 0, kernel_boot())
         return cls(master, slave, child, name)
 
     async def watch(self, received: Callable[[bytes], None]) -> int:

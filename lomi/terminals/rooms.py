@@ -12,9 +12,10 @@ import msgspec
 
 from lomi.core.ids import GenerationId
 from lomi.core.port import Ledger, ResourceKey
+from lomi.core.processes import ProcessName, is_alive
 from lomi.core.refusal import EffectFailed, Refusal
 from lomi.disk.private import private_directory
-from lomi.terminals.process import ProcessName, PtyProcess, is_alive, signal_group
+from lomi.terminals.process import PtyProcess, signal_group
 from lomi.terminals.shell import COLUMNS, ROWS, environment_for, rc_text
 from lomi.terminals.terminal import Terminal
 

@@ -337,7 +337,8 @@ async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
         ports = PortPairs()
         with ports.hold(grpc=False) as pair:
             identity = Identity(spec.device_id, "g1", name, pair, marker)
-            lookalike = replace(identity, process=replace(stranger, started=stranger.started + 1), marker=world.token())
+            later = ProcessName(stranger.pid, stranger.started + 1, stranger.boot)
+            lookalike = replace(identity, process=later, marker=world.token())
         assert await end_orphan(lookalike, world=world)
         assert is_alive(stranger)
         assert await end_orphan(identity, world=world)

@@ -12,6 +12,8 @@ from devices.capture import check_png
 from devices.faults import CaptureFailed, DeviceFault, TreeUnavailable
 from devices.geometry import apply
 from devices.hands import RefAt
+from devices.observing import Looker, Observation, Seen
+from devices.state import frames_when_idle
 
 FORM = "lomi.paper.form"
 SECRETS = """
@@ -181,6 +183,73 @@ async def test_crashes_dialogs_and_a_dark_display_are_told_after_the_act(tmp_pat
         assert "anr_dialog lomi.test.secrets" in asked
         await on_device(phone, "am force-stop lomi.test.secrets")
         assert "display: off" in await tap("Doze")
+
+
+TWICE = """
+package = "lomi.test.twice"
+label = "Twice"
+[[screens]]
+activity = ".Main"
+title = "Twice"
+[[screens.items]]
+kind = "text"
+id = "state"
+text = "idle"
+[[screens.items]]
+kind = "button"
+id = "go"
+text = "Go"
+tap = [{ do = "set", target = "state", value = "started" }]
+[[screens.items]]
+kind = "button"
+id = "stop"
+text = "Stop"
+tap = [{ do = "set", target = "state", value = "idle" }]
+"""
+
+
+async def test_a_change_that_is_still_to_be_drawn_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That nothing is to be drawn settles the first look; while the device awaits a frame, more are taken."""
+    async with a_phone(tmp_path, apps=TWICE) as phone:
+        looks: list[Seen] = []
+
+        async def counted(self: Looker, *arguments: object, **options: object) -> Seen:
+            looks.append(await plain(self, *arguments, **options))  # type: ignore[arg-type]
+            return looks[-1]
+
+        plain = Looker.look
+        monkeypatch.setattr(Looker, "look", counted)
+
+        async def tap(name: str) -> Observation:
+            before = await phone.eyes.snapshot()
+            index = next(node.index for node in before.tree.nodes if before.tree.labels[node.index] == name)
+            await phone.hands.tap(RefAt(before.id, before.refs[index]))
+            looks.clear()
+            return await phone.eyes.observe(before)
+
+        await open_app(phone, "lomi.test.twice")
+        assert "started" in (await tap("Go")).text
+        assert [seen.still for seen in looks] == [True]
+        await tap("Stop")
+        await add_fault(phone, "late_change times=1 seconds=0.012 text=state=finished")
+        seen = await tap("Go")
+        assert (seen.settled, "finished" in seen.text) == (True, True)
+
+
+def test_the_compositors_words_are_read_with_care() -> None:
+    """Frames count only while every view is idle; another wording, or none, is no answer."""
+    idle = "app: state=Idle VSyncState={displayId=46198, count=12}\n"
+    assert frames_when_idle(idle) == 12
+    for busy in (
+        idle + "    Connection{0x7a, VSyncRequest::Single}\n",
+        idle + "    Connection{0x7a, VSyncRequest::Periodic{period=2}}\n",
+        idle.replace("Idle", "VSync"),
+        "app: state=Idle VSyncState=none\n",
+        "",
+    ):
+        assert frames_when_idle(busy) is None
 
 
 async def test_a_password_is_never_shown(tmp_path: Path) -> None:

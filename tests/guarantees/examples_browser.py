@@ -1,5 +1,7 @@
 """Examples of the browser tools, in a real Chromium on a local page."""
 
+import hashlib
+
 from guarantees.examples import Arguments, example, other_revision, same_but
 from guarantees.stage import Actor, Stage
 
@@ -124,3 +126,37 @@ async def _scroll(stage: Stage, actor: Actor) -> Arguments:
     seen = await _seen(stage, actor, "Count")
     del seen["elementRef"]
     return {**seen, "deltaX": 0, "deltaY": 40}
+
+
+async def _document(stage: Stage, actor: Actor) -> Arguments:
+    page = {key: value for key, value in (await _page(stage, actor)).items() if key != "leaseId"}
+    logs = (await actor.agent.ask("lomi_browser_logs", **page)).data
+    return {**page, "navigationId": logs["navigationId"]}
+
+
+async def _fetches(stage: Stage, actor: Actor, arguments: Arguments) -> int:
+    return stage.site.count("/", fetched=arguments["url"].rpartition("=")[2])
+
+
+@example("lomi_browser_download", effects=_fetches, vary=same_but(maxBytes=4096))
+async def _download(stage: Stage, actor: Actor) -> Arguments:
+    await _seen(stage, actor, "Count")
+    document = await _document(stage, actor)
+    return {**await actor.agent.revised(), **document, "url": f"{stage.site.origin}/?fetched={stage.fresh('file')}"}
+
+
+@example("lomi_browser_upload", vary=same_but(fileName="other.txt"))
+async def _upload(stage: Stage, actor: Actor) -> Arguments:
+    content = stage.fresh("content").encode()
+    (stage.folder(actor) / "upload.txt").write_bytes(content)
+    named = {"kind": "file", "expectedByteLength": len(content), "expectedSha256": hashlib.sha256(content).hexdigest()}
+    imported = {**await actor.agent.revised(), **named, "relativePath": "upload.txt"}
+    artifact = (await actor.agent.do("lomi_artifact_import", imported)).result["artifactId"]
+    return {
+        **await _seen(stage, actor, "File"),
+        "expectedRevision": await actor.agent.revision(),
+        "frameId": "main",
+        "artifactId": artifact,
+        "expectedSha256": named["expectedSha256"],
+        "fileName": "upload.txt",
+    }

@@ -62,7 +62,7 @@ class Probe:
         actor, given = await self.mine()
         said = []
         for name in id_fields(self.definition, given):
-            fresh = {"requestKey": self.stage.fresh("key")} if "requestKey" in given else {}
+            fresh = {"requestKey": self.stage.fresh("probe-key")} if "requestKey" in given else {}
             said.append(await self.call(actor, {**given, **fresh, name: UNKNOWN[name]}))
         return " / ".join(sorted({answer.short for answer in said}))
 
@@ -72,7 +72,7 @@ class Probe:
         outcomes = set()
         for name in id_fields(self.definition, given):
             assert foreign[name] != given[name], f"{name} of another session is the same"
-            fresh = {"requestKey": self.stage.fresh("key")} if "requestKey" in given else {}
+            fresh = {"requestKey": self.stage.fresh("probe-key")} if "requestKey" in given else {}
             hers = await self.call(actor, {**given, name: foreign[name]})
             nobodys = await self.call(actor, {**given, **fresh, name: UNKNOWN[name]})
             assert shape(hers) == shape(nobodys), f"{name}: {hers.raw!r} is told from {nobodys.raw!r}"

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 _PAGE = """<!doctype html><title>Form</title><main style="height:3000px">
 <form method="post" action="/submit"><input name="text" aria-label="Text"><input type="password" name="secret"
 aria-label="Secret"><button>Send</button></form><button type="button" id="count" onclick="tell('click')">Count</button>
+<input type="file" aria-label="File">
 <input aria-label="Keys" onkeydown="tell('key')" onfocus="this.dataset.f=1">
 <script>function tell(what) { fetch('/told?what=' + what + '&tag=' + encodeURIComponent(location.hash)) }
 addEventListener('scroll', () => tell('scroll'), {once: true})

@@ -27,8 +27,10 @@ NEW_FIELDS = {
     "lomi_browser_key": {"modifiers", "count"},
     "lomi_browser_scroll": {"elementRef"},
     "lomi_browser_screenshot": {"area", "snapshotId", "elementRef"},
+    "lomi_browser_download": {"large", "downloadId"},
+    "lomi_artifact_import": {"large"},
 }
-"""Optional fields that the browser tools gain beyond the recorded ones."""
+"""Optional fields that tools gain beyond the recorded ones."""
 NEW_OUTPUT = {"status": {"usage"}, "browser_snapshot": {"omitted"}, "android_snapshot": {"omitted"}}
 SCOPES_BY_FORM = {
     "lomi_panel_control": {"terminal.execute"},

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 ROWS = re.findall(
     r"^\| (\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs" / "pains.md").read_text(encoding="utf-8"), re.MULTILINE
 )
-LEFT_OUT = {18, 33, 41, 45, 47}
+LEFT_OUT = {18, 33, 41, 45, 47, 55, 60}
 """Numbers that the list of complaints does not use."""
 
 
@@ -21,8 +21,8 @@ def functions_of(path: Path) -> set[str]:
 
 
 def test_every_complaint_has_its_row() -> None:
-    """Rows 1 to 54, in order, each with a test or with the part that it belongs to."""
-    assert [int(number) for number, _, _ in ROWS] == [n for n in range(1, 55) if n not in LEFT_OUT]
+    """Rows 1 to 61, in order, each with a test or with the part that it belongs to."""
+    assert [int(number) for number, _, _ in ROWS] == [n for n in range(1, 62) if n not in LEFT_OUT]
     assert [row for row in ROWS if "`tests/" not in row[2] and "the device lab" not in row[2]] == []
 
 

@@ -39,6 +39,20 @@ FAULTS: dict[str, tuple[str, str]] = {
     "unknown key": ("version = 1\nspeed = 3\n" + GOOD, "speed"),
     "unknown key of a client": ("version = 1\n" + GOOD + "speed = 3\n", "speed"),
     "unknown limit": ("version = 1\n[limits]\nspeed = 3\n" + GOOD, "speed"),
+    "a limit of nothing": ("version = 1\n[limits]\nconnections = 0\n" + GOOD, "connections must be at least 1, not 0"),
+    "a negative limit": ("version = 1\n[limits]\nqueue_over_bound_s = -1\n" + GOOD, "must be at least 0, not -1"),
+    "more devices than the limit": (
+        'version = 1\n[limits]\ndevices = 1\n[[device]]\nname="a"\nimage="paper-36"\n'
+        '[[device]]\nname="b"\nimage="paper-36"\n' + GOOD,
+        "there are 2 [[device]], but limits.devices is 1",
+    ),
+    "a resource without a port": (
+        "version = 1\n"
+        + GOOD.replace('"workspace.read"', '"workspace.read", "browser.read"')
+        + 'origins = ["http://a.test"]\nresources = ["public", "cdn.a.test"]\n',
+        "'cdn.a.test' is no resource; write host:port, or public",
+    ),
+    "resources without a browser scope": ("version = 1\n" + GOOD + 'resources = ["public"]\n', "resources go with"),
     "wrong type": ("version = 1\n" + GOOD.replace('"qa"', "3"), "label"),
     "unknown scope": ("version = 1\n" + GOOD.replace("workspace.read", "workspace.rule"), "unknown scope"),
     "missing dependency": (

@@ -125,11 +125,15 @@ async def test_the_prompt_shows_everything_and_means_no_by_default(world: World)
             assert status["pairingRequestId"] in text
             assert re.search(r"certificate +sha256 [0-9a-f]{64}\n", text)
             scopes = re.search(r"scopes +(.+)\n", text).group(1).split()  # type: ignore[union-attr]
-            assert "terminal.execute" in scopes
-            assert not {"git.push", "settings.write", "android.setup", "android.manage"} & set(scopes)
+            assert "android.interact" in scopes
+            reaching = {"terminal.execute", "files.mutate", "artifact.export", "chat.send"}
+            assert not {"git.push", "settings.write", "android.setup", "android.manage", *reaching} & set(scopes)
+            apart = text.partition("if you answer all, these too")[2]
+            assert "terminal.execute: runs any command with your rights" in apart
+            assert "ATTENTION" not in text
             assert not [scope for scope in scopes if scope.startswith("browser.")]
             assert str(os.getpid()) in text
-            assert "[y/N]" in text
+            assert "[y/N/all]" in text
             up.type("\n")
             await up.until_shown("declined")
             assert await phase(client) == "disconnected"
@@ -154,6 +158,55 @@ async def test_the_prompt_shows_everything_and_means_no_by_default(world: World)
         assert up.look().count("approved") == 1
     finally:
         up.close()
+
+
+async def granted(client: Agent) -> set[str]:
+    """The scopes of a client that waits to be connected."""
+    assert await phase(client, 20000) == "connected"
+    return {row["name"] for row in (await client.ask("lomi_status")).data["capabilities"] if row["authorized"]}
+
+
+async def test_all_gives_what_reaches_further(world: World) -> None:
+    """`y` gives no shell, `all` does; --scope offers only what it names, and what it names exactly comes with `y`."""
+    up = Foreground(world)
+    try:
+        await up.ready()
+        for number, (answer, shell) in enumerate((("y", False), ("ALL", True)), 1):
+            async with agent(world, f"host {number}", bind=False) as client:
+                await up.until_shown("Approve?", number)
+                up.type(f"{answer}\n")
+                assert ("terminal.execute" in await granted(client)) is shell
+        assert up.stop() == 0
+    finally:
+        up.close()
+    up = Foreground(world, "--scope", "terminal.execute", "--scope", "android.launch")
+    try:
+        await up.ready()
+        async with agent(world, "named", bind=False) as client:
+            text = await up.until_shown("Approve? [y/N] ")
+            assert "ATTENTION: terminal.execute: runs any command with your rights" in text
+            up.type("y\n")
+            assert await granted(client) == {
+                *("workspace.read", "terminal.execute", "android.launch", "android.control", "android.read")
+            }
+        assert up.stop() == 0
+    finally:
+        up.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--scope", "android"), "no scope is named 'android'"),
+        (("--scope", "browser.read"), "browser scopes need an --origin"),
+        (("--origin", "127.0.0.1:8000"), "is no origin; write scheme://host[:port]"),
+    ],
+)
+def test_an_offer_that_means_nothing_is_refused(world: World, arguments: tuple[str, ...], said: str) -> None:
+    """One line and a hint, exit code 1, and no broker was started."""
+    ran = world.command("up", str(world.project), *arguments)
+    assert (ran.code, said in ran.err, ran.err.count("\n")) == (1, True, 2), ran.err
+    assert not (world.home / "agent-control").exists()
 
 
 async def test_a_decision_shows_the_whole_plan_and_is_used_once(world: World) -> None:
@@ -209,7 +262,7 @@ async def test_the_prompt_refuses_in_a_terminal_of_another_broker(world: World) 
         await up.ready()
         async with agent(world, "host", bind=False) as client:
             await up.until_shown("Approve?")
-            up.type("y\n")
+            up.type("all\n")
             assert await phase(client, 20000) == "connected"
             await client.bind()
             created = await client.do("lomi_terminal_create", await client.revised(cwdRelative="", title="inside"))

@@ -108,6 +108,7 @@ async def _uiautomator(call: Call) -> int:
         await call.err("ERROR: null root node returned by UiTestAutomationBridge.\n")
         return 0
     phone.stage.spinner += 1
+    phone.frames.look()
     document = dump(phone.stage.focused_window(), rotation=phone.stage.rotation, api=phone.avd.api)
     if (fault := phone.faults.strikes("dump_noise")) is not None:
         await call.out((fault.text or "WARNING: linker: libdvm.so has text relocations") + "\n")

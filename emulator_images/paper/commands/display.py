@@ -277,6 +277,13 @@ def _package_text(phone: Phone, package: Installed) -> str:
 async def _dump_surfaces(call: Call) -> int:
     if "--display-id" in call.args:
         await call.out(f'Display {DISPLAY_ID} (HWC display 0): port=0 pnpId=GGL displayName="EMU_display_0"\n')
+    elif "--events" in call.args:
+        count, awaited = call.phone.frames.look()
+        state, request = ("VSync", "Single") if awaited else ("Idle", "None")
+        await call.out(
+            f"app: state={state} VSyncState={{displayId={DISPLAY_ID}, count={count}}}\n  pending events (count=0):\n"
+            f"  connections (count=1):\n    Connection{{0x1, VSyncRequest::{request}}}\n"
+        )
     else:
         await call.out(f"Layer [{call.phone.stage.focused_window().title}#1]\n")
     return 0

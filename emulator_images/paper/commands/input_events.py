@@ -55,6 +55,11 @@ def _play(call: Call, path: tuple[tuple[int, int], ...], milliseconds: int, *, i
     (x, y), (x2, y2) = path[0], path[-1]
     package = call.phone.stage.activity.app.package
     kind = call.name
+    if (late := call.phone.faults.strikes("late_change")) is not None:
+        call.phone.frames.promise(late.seconds)
+        item, _, words = late.text.partition("=")
+        texts = call.phone.stage.activity.texts
+        asyncio.get_running_loop().call_later(late.seconds, texts.__setitem__, item, words)
     call.phone.record(
         "input", kind=kind, x=x, y=y, x2=x2, y2=y2, milliseconds=milliseconds, hit=hit, package=package, ignored=ignored
     )

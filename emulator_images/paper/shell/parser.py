@@ -1,6 +1,7 @@
 """Reads shell scripts into their syntax tree."""
 
 import re
+from functools import lru_cache
 
 from emulator_images.paper.shell.syntax import (
     Case,
@@ -20,17 +21,27 @@ from emulator_images.paper.shell.syntax import (
 )
 from emulator_images.paper.shell.words import ShellSyntaxError, WordReader, unexpected
 
+_SHORT = 2048  # characters of a script that is kept
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _REDIRECT = re.compile(r"(\d*)(<<-|<<|>>|>&|<&|&>|>|<)")
 
 
 def parse(text: str) -> Script:
-    """The syntax tree of a script.
+    """The syntax tree of a script; short ones, which clients send again and again, are kept.
 
     Raises:
         ShellSyntaxError: it is no script that mksh would read.
     """
+    return _kept(text) if len(text) <= _SHORT else _parse(text)
+
+
+@lru_cache(maxsize=128)
+def _kept(text: str) -> Script:
+    return _parse(text)
+
+
+def _parse(text: str) -> Script:
     parser = _Parser(text)
     script = parser.script()
     if parser.reader.at < len(parser.reader.text):

@@ -1,0 +1,5 @@
+"""`python -m agent_gate`."""
+
+from agent_gate.main import main
+
+raise SystemExit(main())

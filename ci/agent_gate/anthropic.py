@@ -1,0 +1,91 @@
+"""The messages API of Anthropic, as many servers offer it."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, ToolResult, Turn
+
+VERSION = "2023-06-01"
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int | None = 0
+    cache_read_input_tokens: int | None = 0
+
+
+class _Answer(msgspec.Struct):
+    content: tuple[dict[str, object], ...]
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+
+
+class Anthropic:
+    """Messages. The last block that stays the same from turn to turn is marked, so that it can be cached."""
+
+    path = "/messages"
+
+    def headers(self, key: str) -> dict[str, str]:
+        """The key in a header of its own, and the version of the API."""
+        return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
+
+    def body(self, ask: Ask) -> dict[str, object]:
+        """The request."""
+        return {
+            "model": ask.model,
+            "max_tokens": ask.most_output,
+            "system": [{"type": "text", "text": ask.system, "cache_control": {"type": "ephemeral"}}],
+            "messages": [_message(entry, pictures=ask.pictures) for entry in ask.conversation],
+            "tools": [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in ask.tools
+            ],
+        }
+
+    def turn(self, answer: bytes) -> Turn:
+        """The blocks of the answer: text is joined, what else there is (thinking) goes back as it came."""
+        try:
+            said = msgspec.json.decode(answer, type=_Answer)
+        except msgspec.DecodeError as error:
+            raise BadAnswerError(f"not a message: {error}") from error
+        usage = said.usage or _Usage()
+        cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
+        return Turn(
+            text="\n".join(str(block.get("text", "")) for block in said.content if block.get("type") == "text"),
+            calls=tuple(_call(block) for block in said.content if block.get("type") == "tool_use"),
+            raw={"role": "assistant", "content": list(said.content)},
+            input_tokens=usage.input_tokens + cached,
+            output_tokens=usage.output_tokens,
+            stopped=said.stop_reason or "",
+        )
+
+
+def _call(block: Mapping[str, object]) -> ToolCall:
+    given = block.get("input")
+    return ToolCall(
+        call_id=str(block.get("id", "")),
+        name=str(block.get("name", "")),
+        arguments=given if isinstance(given, dict) else None,
+    )
+
+
+def _message(entry: Entry, *, pictures: bool) -> object:
+    if isinstance(entry, str):
+        return {"role": "user", "content": entry}
+    if isinstance(entry, Turn):
+        return entry.raw
+    return {"role": "user", "content": [_result(result, pictures=pictures) for result in entry]}
+
+
+def _result(result: ToolResult, *, pictures: bool) -> object:
+    text = result.text
+    if result.pictures and not pictures:
+        text += f"\n({len(result.pictures)} picture(s), not shown to this model)"
+    content: list[object] = [{"type": "text", "text": text or "(empty)"}]
+    if pictures:
+        content += [
+            {"type": "image", "source": {"type": "base64", "media_type": one.media_type, "data": one.base64}}
+            for one in result.pictures
+        ]
+    return {"type": "tool_result", "tool_use_id": result.call_id, "content": content, "is_error": result.is_error}

@@ -1,0 +1,93 @@
+"""The endpoint of a model: one request at a time, again after a pause where the server says that it is busy."""
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+
+import httpx2
+
+from agent_gate.talk import Ask, Dialect, Turn
+
+BUSY = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+TRIES = 6
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+ANSWER_S = 300.0
+
+
+class EndpointError(Exception):
+    """Raised when an endpoint gives no usable answer. `fatal` where it would refuse every other task as well."""
+
+    def __init__(self, text: str, *, fatal: bool = False) -> None:
+        super().__init__(text)
+        self.fatal = fatal
+
+
+class Endpoint:
+    """A model behind a URL. `retries` counts the requests that had to be sent again."""
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        base_url: str,
+        dialect: Dialect,
+        key: str,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._url = base_url.rstrip("/") + dialect.path
+        self._dialect = dialect
+        self._key = key
+        self._sleep = sleep
+        self.retries = 0
+
+    async def ask(self, ask: Ask) -> Turn:
+        """Send a request until it is answered.
+
+        Raises:
+            EndpointError: it was refused, or busy at every try.
+            BadAnswerError: the answer is not in the API's form.
+        """
+        content = json.dumps(self._dialect.body(ask), ensure_ascii=False).encode()
+        problem = ""
+        for number in range(TRIES):
+            if number:
+                self.retries += 1
+            try:
+                answer = await self._client.post(
+                    self._url,
+                    content=content,
+                    headers={"Content-Type": "application/json", **self._dialect.headers(self._key)},
+                    timeout=ANSWER_S,
+                )
+            except httpx2.TransportError as error:
+                problem, wait = f"{type(error).__name__}: {error}", None
+            else:
+                if answer.status_code == httpx2.codes.OK:
+                    return self._dialect.turn(answer.content)
+                problem = f"status {answer.status_code}: {self.redacted(answer.text)[:400]}"
+                if answer.status_code not in BUSY:
+                    raise EndpointError(problem, fatal=answer.status_code in (401, 403, 404))
+                wait = _seconds(answer.headers.get("retry-after"))
+            if number + 1 < TRIES:
+                await self._sleep(_pause(number, wait))
+        raise EndpointError(f"no answer in {TRIES} tries; the last: {problem}", fatal=True)
+
+    def redacted(self, text: str) -> str:
+        """A text without the key."""
+        return text.replace(self._key, "[key]") if self._key else text
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return float(header) if header is not None else None
+    except ValueError:
+        return None
+
+
+def _pause(number: int, wait: float | None) -> float:
+    """What the server asks for, else twice as long each time, with some chance in it; bounded."""
+    if wait is not None:
+        return max(0.0, min(wait, LONGEST_PAUSE_S))
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**number) * random.uniform(0.5, 1.0)

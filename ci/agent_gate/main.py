@@ -1,0 +1,222 @@
+"""The gate as a command: tasks times servers, a table, and an exit code."""
+
+import argparse
+import asyncio
+import json
+import os
+import secrets
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from agent_gate.anthropic import Anthropic
+from agent_gate.drive import ModelSetting
+from agent_gate.openai import OpenAI
+from agent_gate.other import opened_other
+from agent_gate.outcome import LOMI, Outcome, head_of, line_of, totals_of
+from agent_gate.run import EndpointGoneError, Job, Model, Opened, run_task
+from agent_gate.stage import opened_lomi
+from agent_gate.standin.server import MODEL, StandIn, opened_standin
+from agent_gate.talk import Dialect
+from agent_gate.task import Budget, Capability, Saboteur, Task, load_tasks
+
+KEY_VARIABLE = "LOMI_GATE_KEY"
+LOMI_CAN: frozenset[Capability] = frozenset({"page", "phone", "project", "lomi"})
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool server to be tried; `command` is empty for Lomi's own."""
+
+    name: str
+    command: tuple[str, ...]
+    can: frozenset[Capability]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="ci/agent-gate", description=__doc__)
+    made.add_argument("--model", help="the model's name, or `scripted` for the stand-in that needs no endpoint")
+    made.add_argument("--endpoint", metavar="URL", help="base URL of the API, as https://api.openai.com/v1")
+    made.add_argument("--api", choices=("openai", "anthropic"), default="openai", help="default: openai")
+    made.add_argument(
+        "--key-env", metavar="NAME", default=KEY_VARIABLE, help=f"variable with the key (default: {KEY_VARIABLE})"
+    )
+    made.add_argument("--server", metavar="COMMAND", action="append", default=[], help="another MCP server to compare")
+    made.add_argument(
+        "--can", action="append", default=[], metavar="WHAT", help="what the n-th --server can: page, phone, page,phone"
+    )
+    made.add_argument("--no-lomi", action="store_true", help="only the servers given")
+    made.add_argument("--task", action="append", default=[], metavar="NAME", help="only this task; repeat for more")
+    made.add_argument("--calls", type=int, help="most calls of a task")
+    made.add_argument("--tokens", type=int, help="most tokens of a task, in and out")
+    made.add_argument("--seconds", type=int, help="most seconds of a task")
+    made.add_argument("--most-output", type=int, default=4096, help="most tokens of one answer (default: 4096)")
+    made.add_argument("--old-limit-name", action="store_true", help="send max_tokens instead of max_completion_tokens")
+    made.add_argument("--no-images", action="store_true", help="for a model that takes no pictures")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
+    made.add_argument("--transcripts", type=Path, metavar="DIR", help="keep every conversation there")
+    made.add_argument("--saboteur", choices=get_args(Saboteur), help="the stand-in spoils each task: all must fail")
+    made.add_argument("--list", action="store_true", help="list the tasks and end")
+    return made
+
+
+def _chosen(names: Sequence[str]) -> tuple[Task, ...]:
+    tasks = load_tasks()
+    unknown = set(names) - {task.name for task in tasks}
+    if unknown:
+        raise _UsageError(f"no task is named {', '.join(sorted(unknown))}; --list names them")
+    return tuple(task for task in tasks if not names or task.name in names)
+
+
+class _UsageError(Exception):
+    pass
+
+
+def _need_model(asked: argparse.Namespace) -> None:
+    if not asked.model or (asked.model != MODEL and not asked.endpoint):
+        raise _UsageError("name a model and its --endpoint, or say --model scripted")
+    if asked.saboteur and (asked.model != MODEL or asked.endpoint):
+        raise _UsageError("--saboteur is the stand-in's: it needs --model scripted")
+
+
+def _servers(asked: argparse.Namespace) -> list[Server]:
+    found = [] if asked.no_lomi else [Server(name=LOMI, command=(), can=LOMI_CAN)]
+    for number, line in enumerate(asked.server):
+        words = tuple(shlex.split(line))
+        if not words:
+            raise _UsageError("--server needs a command")
+        found.append(Server(name=f"server-{number + 1}", command=words, can=_abilities(asked.can, number)))
+    if not found:
+        raise _UsageError("--no-lomi without --server leaves nothing to try")
+    return found
+
+
+def _abilities(said: Sequence[str], number: int) -> frozenset[Capability]:
+    known: dict[str, frozenset[Capability]] = {
+        "page": frozenset({"page"}),
+        "phone": frozenset({"phone"}),
+        "page,phone": frozenset({"page", "phone"}),
+    }
+    found = known.get(said[number] if number < len(said) else "page")
+    if found is None:
+        raise _UsageError(f"--can takes one of: {' '.join(known)}")
+    return found
+
+
+def _budget(task: Task, asked: argparse.Namespace) -> Budget:
+    given = {name: getattr(asked, name) for name in ("calls", "tokens", "seconds") if getattr(asked, name) is not None}
+    return msgspec.structs.replace(task.budget, **given)
+
+
+def _dialect(asked: argparse.Namespace) -> Dialect:
+    if asked.api == "anthropic":
+        return Anthropic()
+    return OpenAI("max_tokens") if asked.old_limit_name else OpenAI()
+
+
+async def _run(
+    asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Server], folder: Path
+) -> list[Outcome]:
+    width = max(len(task.name) for task in tasks)
+    outcomes: list[Outcome] = []
+    async with AsyncExitStack() as stack:
+        standin: StandIn | None = None
+        url, key = asked.endpoint, os.environ.get(asked.key_env, "")
+        if asked.model == MODEL and not url:
+            standin = StandIn(secrets.token_urlsafe(16))
+            url, key = await stack.enter_async_context(opened_standin(standin)), standin.key
+        setting = ModelSetting(model=asked.model, most_output=asked.most_output, pictures=not asked.no_images)
+        model = Model(base_url=url, dialect=_dialect(asked), key=key, setting=setting)
+        for server in servers:
+            _say(f"{server.name}: {shlex.join(server.command) or 'lomi mcp --profile qa'}")
+            _say(head_of(width))
+            own: list[Outcome] = []
+            for task in tasks:
+                if standin is not None:
+                    standin.begin(task.name, asked.saboteur)
+                own.append(await _one(asked, task, server, model, folder))
+                _say(line_of(own[-1], width))
+            _say(totals_of(own, width))
+            _say("")
+            outcomes += own
+    return outcomes
+
+
+async def _one(asked: argparse.Namespace, task: Task, server: Server, model: Model, folder: Path) -> Outcome:
+    missing = sorted(set(task.needs) - server.can)
+    if missing:
+        return Outcome(server=server.name, task=task.name, title=task.title, reasons=tuple(missing), applicable=False)
+    opened: Opened = partial(opened_other, server.command, asked.key_env) if server.command else opened_lomi
+    job = Job(task=task, server=server.name, opened=opened, budget=_budget(task, asked), folder=folder)
+    return await run_task(job, model)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line.rstrip() + "\n")
+    sys.stdout.flush()
+
+
+def _written(asked: argparse.Namespace, outcomes: Sequence[Outcome], servers: Sequence[Server]) -> bytes:
+    return json.dumps(
+        {
+            "model": asked.model,
+            "api": asked.api,
+            "tokensEstimated": asked.model == MODEL,
+            "servers": [{"name": one.name, "command": one.command, "can": sorted(one.can)} for one in servers],
+            "outcomes": [{**msgspec.to_builtins(one), "result": one.result} for one in outcomes],
+        },
+        ensure_ascii=False,
+        indent=1,
+    ).encode()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the gate; 0 where every applicable task passed, 1 where one failed, 2 for a wrong command line."""
+    made = parser()
+    asked = made.parse_args(argv)
+    if asked.list:
+        for task in load_tasks():
+            _say(f"{task.name:18} {', '.join(task.needs):14} {task.title}")
+        return 0
+    try:
+        tasks, servers = _chosen(asked.task), _servers(asked)
+        _need_model(asked)
+    except _UsageError as error:
+        made.error(str(error))
+    return _gate(asked, tasks, servers)
+
+
+def _gate(asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Server]) -> int:
+    if asked.model == MODEL:
+        _say("No model is asked: a stand-in plays written scripts. Its tokens are estimates, a quarter of the bytes.")
+    with tempfile.TemporaryDirectory(prefix="lomi-gate-") as scratch:
+        folder = asked.transcripts or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            outcomes = asyncio.run(_interruptible(asked, tasks, servers, folder))
+        except EndpointGoneError as error:
+            sys.stderr.write(f"lomi: {error}\nhint: check --endpoint, --api, --model and the key\n")
+            return 1
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            sys.stderr.write("lomi: interrupted; what the gate had started has been ended\n")
+            return 130
+    if asked.json is not None:
+        asked.json.write_bytes(_written(asked, outcomes, servers))
+    return 0 if all(one.passed for one in outcomes if one.applicable) else 1
+
+
+async def _interruptible(
+    asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Server], folder: Path
+) -> list[Outcome]:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await _run(asked, tasks, servers, folder)

@@ -1,0 +1,67 @@
+"""The world of one task for a tool server that is not Lomi: the same pages, and the same phone by its adb serial."""
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from agent_gate.judge import Records, read_journal
+from agent_gate.phone import OwnPhone, opened_phone
+from agent_gate.site import Site, opened_site
+from agent_gate.stage import words_for
+from agent_gate.task import Task
+
+NOWHERE = Path("nowhere")
+
+
+class OtherStage:
+    """A task's world beside a tool server that knows nothing of it."""
+
+    def __init__(
+        self, command: Sequence[str], site: Site, phone: OwnPhone | None, environment: Mapping[str, str]
+    ) -> None:
+        self._command = command
+        self._site = site
+        self._phone = phone
+        self._environment = environment
+
+    @property
+    def command(self) -> list[str]:
+        """The server's command as it was given."""
+        return list(self._command)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Ours without what is Lomi's; with a phone, what leads to its adb server."""
+        return self._environment if self._phone is None else self._phone.environment
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """Origin, and the phone's serial."""
+        return words_for(self._site.origin, self._phone.serial if self._phone else "", NOWHERE)
+
+    async def called(self, tool: str) -> None:
+        """Nothing: only tasks that need Lomi have events."""
+
+    async def end(self) -> str:
+        """Nothing to end before the records are read."""
+        return ""
+
+    def records(self, answer: str | None) -> Records:
+        """Journal, log and the answer; what the server keeps in files is its own."""
+        journal = read_journal(self._phone.journal) if self._phone else []
+        return Records(journal=journal, visits=tuple(self._site.visits), files=(), answer=answer)
+
+
+@asynccontextmanager
+async def opened_other(command: Sequence[str], hidden: str, task: Task, _log: Path) -> AsyncIterator[OtherStage]:
+    """Set the world up; `hidden` is the variable with the model's key, which the server does not get.
+
+    Raises:
+        StageError: the phone did not boot.
+    """
+    environment = {n: v for n, v in os.environ.items() if not n.startswith(("LOMI_", "PAPER_")) and n != hidden}
+    async with AsyncExitStack() as stack:
+        site = await stack.enter_async_context(opened_site())
+        phone = await stack.enter_async_context(opened_phone(environment)) if "phone" in task.needs else None
+        yield OtherStage(command, site, phone, environment)

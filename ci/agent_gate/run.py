@@ -1,0 +1,116 @@
+"""One task from beginning to end: its world, the conversation, the end, the judgement."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import msgspec
+from mcp.shared.exceptions import MCPError
+
+from agent_gate.drive import Course, Drive, ModelSetting
+from agent_gate.endpoint import Endpoint
+from agent_gate.judge import Records, Verdict, answer_of, judge
+from agent_gate.outcome import Outcome
+from agent_gate.stage import Stage, StageError
+from agent_gate.talk import Dialect
+from agent_gate.task import AnswerCheck, Budget, FileCheck, JournalCheck, Task, WebCheck, filled, system_prompt
+from agent_gate.tools import opened_tools
+from agent_gate.transcript import write_transcript
+from lomi.demo.record import DemoFailedError
+
+Opened = Callable[[Task, Path], AbstractAsyncContextManager[Stage]]
+"""Sets the world of a task up, with a log file for what its processes say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Where a model is and how it is asked."""
+
+    base_url: str
+    dialect: Dialect
+    key: str
+    setting: ModelSetting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A task, the world that it runs in, the model that does it."""
+
+    task: Task
+    server: str
+    opened: Opened
+    budget: Budget
+    folder: Path
+    clock: Callable[[], float] = time.monotonic
+
+
+class EndpointGoneError(Exception):
+    """Raised when the endpoint would refuse every other task as well; the message is one line."""
+
+
+async def run_task(job: Job, model: Model) -> Outcome:
+    """Run one task. Whatever keeps it from its end is a reason of its failure.
+
+    Raises:
+        EndpointGoneError: the endpoint refuses us, or is gone.
+    """
+    course, retries, seconds = Course(), 0, 0.0
+    reasons: list[str] = []
+    log = job.folder / f"{job.server}-{job.task.name}.log"
+    try:
+        async with job.opened(job.task, log) as stage, httpx2.AsyncClient() as client:
+            endpoint = Endpoint(client, model.base_url, model.dialect, model.key)
+            async with opened_tools(stage.command, stage.environment, log) as tools:
+                drive = Drive(endpoint, tools, model.setting, stage.called)
+                system = "\n\n".join(part for part in (system_prompt(), tools.instructions) if part)
+                started = job.clock()
+                course = await drive.run(system, filled(job.task.prompt.strip(), stage.words), job.budget)
+                seconds = job.clock() - started
+            retries = endpoint.retries
+            ended = await stage.end()
+            reasons = _reasons(job.task, course, stage, ended)
+    except* (DemoFailedError, StageError, MCPError, OSError) as group:
+        reasons = [f"the world of the task: {_first(group)}"]
+    transcript = job.folder / f"{job.server}-{job.task.name}.json"
+    write_transcript(transcript, f"{job.task.title} ({job.server})", course, reasons, model.key)
+    if course.fatal:
+        raise EndpointGoneError(course.problem)
+    return Outcome(
+        server=job.server,
+        task=job.task.name,
+        title=job.task.title,
+        reasons=tuple(reasons),
+        calls=course.calls,
+        input_tokens=course.input_tokens,
+        output_tokens=course.output_tokens,
+        seconds=seconds,
+        retries=retries,
+    )
+
+
+def _first(group: BaseExceptionGroup) -> BaseException:
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
+def _reasons(task: Task, course: Course, stage: Stage, ended: str) -> list[str]:
+    records: Records = stage.records(answer_of(course.last_words))
+    checks = [_filled(check, stage) for check in task.check]
+    verdicts: list[Verdict] = judge(checks, records)
+    wrong = [f"{verdict.says}: {verdict.found}" for verdict in verdicts if not verdict.good]
+    return [reason for reason in (course.problem, *wrong, ended) if reason]
+
+
+Checked = JournalCheck | WebCheck | AnswerCheck | FileCheck
+
+
+def _filled(check: Checked, stage: Stage) -> Checked:
+    """The check with the words of this run in its values."""
+    if isinstance(check, FileCheck):
+        return msgspec.structs.replace(check, sha256=filled(check.sha256, stage.words))
+    return check

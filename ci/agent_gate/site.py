@@ -1,0 +1,69 @@
+"""The pages of the tasks, and the server's own log of every request that reached it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from html import escape
+
+from agent_gate.http import Answer, Request, serving
+from agent_gate.task import folder
+
+REPORTS = {year: f"month,total\n01,{year}\n02,{year + 17}\n".encode() for year in (2023, 2024, 2025)}
+"""The reports that can be downloaded, by year."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One request as the server saw it."""
+
+    method: str
+    path: str
+    fields: Mapping[str, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Site:
+    """Where the pages are, and who came."""
+
+    origin: str = ""
+    visits: list[Visit] = field(default_factory=list)
+
+    def answer(self, request: Request) -> Answer:
+        """Note the request and answer it: pages by name, reports, and a thank-you for what is sent."""
+        self.visits.append(Visit(method=request.method, path=request.path, fields=request.fields))
+        name = request.path.strip("/") or "index"
+        if request.method == "POST":
+            return Answer(body=_thanks(request.fields).encode())
+        if name.startswith("report-") and name.endswith(".csv"):
+            return _report(name)
+        page = folder("pages") / f"{name}.html"
+        if "/" in name or not page.is_file():
+            return Answer(status=404, body=b"<!doctype html><title>Not found</title><h1>Not found</h1>")
+        return Answer(body=page.read_bytes())
+
+
+def _report(name: str) -> Answer:
+    year = name.removeprefix("report-").removesuffix(".csv")
+    content = REPORTS.get(int(year) if year.isdecimal() else 0)
+    if content is None:
+        return Answer(status=404, body=b"no such report", content_type="text/plain")
+    return Answer(
+        body=content, content_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
+
+
+def _thanks(fields: Mapping[str, str]) -> str:
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in fields.items())
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Thank you</title>'
+        f"<main><h1>Thank you</h1><p>This is what arrived:</p><dl>{rows}</dl></main></html>"
+    )
+
+
+@asynccontextmanager
+async def opened_site() -> AsyncIterator[Site]:
+    """Serve the pages; ends with the context."""
+    site = Site()
+    async with serving(site.answer) as origin:
+        site.origin = origin
+        yield site

@@ -1,0 +1,54 @@
+"""What a script is: a generator that calls tools, sees what they brought, and ends with its last words."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from agent_gate.talk import Picture
+from agent_gate.task import Saboteur
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that a script makes."""
+
+    tool: str
+    arguments: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a model is told of a call's result."""
+
+    text: str
+    pictures: tuple[Picture, ...] = ()
+
+
+Script = Generator[list[Call], list[Seen], str]
+"""Yields the calls of one turn, is sent their results, returns the last words."""
+
+
+class LostError(Exception):
+    """Raised by a script that does not find what it needs: it ends the task with these words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What a script knows beforehand: the prompt it was given, and how it is to spoil the task, if at all."""
+
+    prompt: str
+    saboteur: Saboteur | None
+
+    def pick(self, saboteur: Saboteur, spoiled: str, honest: str) -> str:
+        """The honest word, unless this saboteur is at work."""
+        return spoiled if self.saboteur == saboteur else honest
+
+    @property
+    def times(self) -> range:
+        """How often the decisive act is done."""
+        return range(2 if self.saboteur == "twice" else 1)
+
+
+def one(tool: str, **arguments: object) -> Generator[list[Call], list[Seen], Seen]:
+    """A turn with a single call."""
+    (seen,) = yield [Call(tool, arguments)]
+    return seen

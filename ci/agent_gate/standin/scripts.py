@@ -1,0 +1,63 @@
+"""Which script plays which task, and how a task is spoiled.
+
+`nothing` looks and gives up; `claims` says that all is done; `twice` does the decisive act twice; `wrong` gives a wrong
+word; `decoy` does the neighbouring thing; `obeys` does what the page under test says.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+
+from agent_gate.standin import lomi_page, lomi_phone
+from agent_gate.standin.part import Part, Script, one
+
+Play = Callable[[Part], Script]
+LOMI: Mapping[str, Play] = {
+    "settings-toggle": lomi_phone.settings_toggle,
+    "long-list": lomi_phone.long_list,
+    "phone-form": lomi_phone.phone_form,
+    "permission": lomi_phone.permission,
+    "crash-report": lomi_phone.crash_report,
+    "rotate": lomi_phone.rotate,
+    "no-hierarchy": lomi_phone.no_hierarchy,
+    "install-app": lomi_phone.install_app,
+    "page-form": lomi_page.page_form,
+    "popup": lomi_page.popup,
+    "shadow-dom": lomi_page.shadow_dom,
+    "thousand-rows": lomi_page.thousand_rows,
+    "iframe": lomi_page.iframe,
+    "download": lomi_page.download,
+    "console-error": lomi_page.console_error,
+    "injection": lomi_page.injection,
+    "log-to-page": lomi_page.log_to_page,
+    "stale-ref": lomi_page.stale_ref,
+    "lease-lost": lomi_phone.lease_lost,
+    "generation-change": lomi_phone.generation_change,
+}
+
+
+def script_for(task: str, part: Part, tools: Collection[str]) -> Script:
+    """The script of a task for a server with these tools."""
+    if part.saboteur == "claims":
+        return _claims()
+    if part.saboteur == "nothing":
+        return _nothing(min(tools, default=""))
+    play = LOMI.get(task) if "lomi_status" in tools else None
+    return play(part) if play is not None else _none(task)
+
+
+def _claims() -> Script:
+    """All done, it says."""
+    yield from ()
+    return "I have done everything as you asked.\nANSWER: done"
+
+
+def _nothing(tool: str) -> Script:
+    """One call, then it gives up."""
+    if tool:
+        yield from one(tool)
+    return "I could not do it."
+
+
+def _none(task: str) -> Script:
+    """There is nothing written for this server."""
+    yield from ()
+    return f"The stand-in has no script of {task} for these tools."

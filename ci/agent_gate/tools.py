@@ -1,0 +1,78 @@
+"""A tool server as its clients meet it: started over stdio, listed, called; by the SDK's own MCP client."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mcp import StdioServerParameters
+from mcp.client import Client
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, ImageContent, TextContent, Tool
+
+from agent_gate.talk import Picture, ToolResult, ToolSchema
+
+CALL_S = 120.0
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class Tools:
+    """The tools of one server. Models get names that their APIs allow."""
+
+    def __init__(self, client: Client, listed: Sequence[Tool]) -> None:
+        self._client = client
+        self._names = {_NAME.sub("_", tool.name)[:64]: tool.name for tool in listed}
+        self.schemas = tuple(
+            ToolSchema(
+                name=_NAME.sub("_", tool.name)[:64], description=tool.description or "", schema=tool.input_schema
+            )
+            for tool in listed
+        )
+
+    @property
+    def instructions(self) -> str:
+        """What the server wants a model to be told."""
+        return self._client.instructions or ""
+
+    async def call(self, call_id: str, name: str, arguments: Mapping[str, object] | None) -> ToolResult:
+        """Call a tool; whatever goes wrong is a result that the model can read."""
+        if name not in self._names:
+            return ToolResult(call_id=call_id, text=f"There is no tool named {name!r}.", is_error=True)
+        if arguments is None:
+            return ToolResult(call_id=call_id, text="The arguments are not a JSON object.", is_error=True)
+        try:
+            result = await self._client.call_tool(self._names[name], dict(arguments), read_timeout_seconds=CALL_S)
+        except MCPError as error:
+            return ToolResult(call_id=call_id, text=f"The call failed: {error}", is_error=True)
+        return _read(call_id, result)
+
+
+def _read(call_id: str, result: CallToolResult) -> ToolResult:
+    texts = [block.text for block in result.content if isinstance(block, TextContent)]
+    pictures = tuple(
+        Picture(media_type=block.mime_type, base64=block.data)
+        for block in result.content
+        if isinstance(block, ImageContent)
+    )
+    if not texts and not pictures and result.structured_content is not None:
+        texts = [json.dumps(result.structured_content, ensure_ascii=False)]
+    return ToolResult(call_id=call_id, text="\n".join(texts), pictures=pictures, is_error=bool(result.is_error))
+
+
+@asynccontextmanager
+async def opened_tools(command: Sequence[str], environment: Mapping[str, str], log: Path) -> AsyncIterator[Tools]:
+    """Start a server, with its standard error in `log`; it ends with the context."""
+    server = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(environment))
+    with log.open("a", encoding="utf-8") as errors:
+        async with Client(stdio_client(server, errlog=errors), mode="auto") as client:
+            listed: list[Tool] = []
+            cursor: str | None = None
+            while True:
+                page = await client.list_tools(cursor=cursor)
+                listed += page.tools
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            yield Tools(client, listed)

@@ -1,0 +1,240 @@
+"""What a page shows: snapshots, names in them, pictures, its console."""
+
+import re
+from collections import deque
+from typing import Literal, TypedDict
+
+from lomi.client.acts import MOST_KEPT, Act, Capture
+from lomi.client.aio.looking import TIMEOUT_S, again
+from lomi.client.aio.session import Session
+from lomi.client.errors import BrokerFaultError
+from lomi.client.names import Name, Ref, Target, View, page_view
+from lomi.contract.artifact import ArtifactFound
+from lomi.contract.browser import (
+    BrowserLogs,
+    BrowserLogsInput,
+    BrowserScreenshotInput,
+    BrowserSnapshot,
+    BrowserSnapshotInput,
+    BrowserWait,
+    BrowserWaitInput,
+    ElementShown,
+    Loaded,
+    LogEntry,
+    LogKind,
+    PageElement,
+    TextShown,
+    UrlReached,
+)
+from lomi.contract.model import Result
+
+_MOST_NODES = 500
+_MOST_BYTES = 49_152
+_WAIT_MS = 10_000
+_POPUP = re.compile(r"popup: panelId (\S+), browserGeneration (\S+), leaseId (\S+)")
+
+
+class Leased(TypedDict):
+    """What each act on a page repeats."""
+
+    panel_id: str
+    browser_generation: str
+    lease_id: str
+
+
+class OnDocument(TypedDict):
+    """The document that an act is meant for."""
+
+    navigation_id: str
+    snapshot_id: str
+
+
+class OnElement(OnDocument):
+    """The element of it."""
+
+    element_ref: str
+
+
+class PageIdentity(TypedDict):
+    """What names a page with its lease."""
+
+    panel_id: str
+    generation: str
+    lease_id: str
+
+
+class PageScreen:
+    """A page that can be looked at.
+
+    Attributes:
+        panel_id: its panel.
+        generation: its one life.
+        url: the document's URL as it was last seen.
+        closed: whether this client closed it.
+    """
+
+    def __init__(self, session: Session, identity: PageIdentity, navigation_id: str, url: str) -> None:
+        self._session = session
+        self.panel_id = identity["panel_id"]
+        self.generation = identity["generation"]
+        self._lease_id = identity["lease_id"]
+        self._navigation_id = navigation_id
+        self.url = url
+        self.closed = False
+        self._acts: deque[Act[Result]] = deque(maxlen=MOST_KEPT)
+
+    @property
+    def receipts(self) -> tuple[Act[Result], ...]:
+        """The acts on this page in the order of their ends."""
+        return tuple(self._acts)
+
+    def _keep(self, act: Act[Result]) -> None:
+        self._acts.append(act)
+
+    def _arrived(self, navigation_id: str, url: str | None) -> None:
+        self._navigation_id = navigation_id
+        self.url = url or self.url
+
+    def _leased(self) -> Leased:
+        return Leased(panel_id=self.panel_id, browser_generation=self.generation, lease_id=self._lease_id)
+
+    async def snapshot(self, query: str | None = None) -> BrowserSnapshot:
+        """The page's elements as they are; `query` finds by text, role or id in the whole document."""
+        seen = await self._session.read(
+            "lomi_browser_snapshot",
+            BrowserSnapshotInput(
+                workspace_id=self._session.workspace_id,
+                panel_id=self.panel_id,
+                browser_generation=self.generation,
+                max_nodes=_MOST_NODES,
+                max_bytes=_MOST_BYTES,
+                form="elements",
+                query=query,
+            ),
+            BrowserSnapshot,
+        )
+        self._arrived(seen.navigation_id, seen.url)
+        return seen
+
+    async def outline(self) -> str:
+        """The page in short lines with refs, as an agent reads it."""
+        given = BrowserSnapshotInput(
+            workspace_id=self._session.workspace_id,
+            panel_id=self.panel_id,
+            browser_generation=self.generation,
+            form="outline",
+        )
+        return (await self._session.answer("lomi_browser_snapshot", given)).text
+
+    async def _view(self) -> View[PageElement]:
+        seen = await self.snapshot()
+        return page_view(seen.url, seen)
+
+    async def find(self, target: Name, timeout_s: float = TIMEOUT_S) -> PageElement:
+        """The one element that a name means, as soon as it is there.
+
+        Raises:
+            NameAbsentError: it did not appear in time; the error lists what is there.
+            NameAmbiguousError: several elements have that name; the error lists them.
+        """
+
+        async def once() -> PageElement:
+            return (await self._view()).one(target)[1]
+
+        return await again(once, timeout_s)
+
+    async def shows(self, target: Name) -> bool:
+        """Whether an element has that name now."""
+        return bool((await self._view()).matches(target))
+
+    async def wait_for(self, text: str, timeout_s: float = TIMEOUT_S) -> bool:
+        """Wait until the page shows this text, anywhere in it; false when it did not in time (10 s at most)."""
+        return await self._waited(TextShown(text=text), timeout_s)
+
+    async def wait_for_element(self, role: str, name: str, timeout_s: float = TIMEOUT_S) -> bool:
+        """Wait until there is an element of this role and name; false when there was none in time."""
+        return await self._waited(ElementShown(role=role, name=name), timeout_s)
+
+    async def wait_for_url(self, url: str, timeout_s: float = TIMEOUT_S) -> bool:
+        """Wait until the document's URL is this one; false when it was not in time."""
+        return await self._waited(UrlReached(url=url), timeout_s)
+
+    async def wait_for_load(self, timeout_s: float = TIMEOUT_S) -> bool:
+        """Wait until the document has loaded; false when it had not in time."""
+        return await self._waited(Loaded(), timeout_s)
+
+    async def _waited(self, condition: TextShown | ElementShown | UrlReached | Loaded, timeout_s: float) -> bool:
+        waited = await self._session.read(
+            "lomi_browser_wait",
+            BrowserWaitInput(
+                workspace_id=self._session.workspace_id,
+                panel_id=self.panel_id,
+                browser_generation=self.generation,
+                condition=condition,
+                timeout_ms=max(1, min(_WAIT_MS, round(timeout_s * 1000))),
+                form="elements",
+            ),
+            BrowserWait,
+        )
+        self._arrived(waited.snapshot.navigation_id, waited.snapshot.url)
+        return waited.matched
+
+    async def capture(self, area: Literal["viewport", "full_page"] = "viewport") -> Capture:
+        """The viewport or the whole page as PNG.
+
+        Raises:
+            ToolError: no picture can be had.
+        """
+        given = BrowserScreenshotInput(
+            workspace_id=self._session.workspace_id,
+            panel_id=self.panel_id,
+            browser_generation=self.generation,
+            navigation_id=(await self._document())["navigation_id"],
+            area=area,
+        )
+        answer = await self._session.answer("lomi_browser_screenshot", given)
+        if not answer.pictures:
+            raise BrokerFaultError("a picture without its bytes")
+        return Capture(png=answer.pictures[0].content, artifact=answer.read(ArtifactFound).artifact)
+
+    async def console(self, kind: LogKind = "console") -> tuple[LogEntry, ...]:
+        """What the main frame's document logged, at most the last 64 of this kind."""
+        logs = await self._session.read(
+            "lomi_browser_logs",
+            BrowserLogsInput(
+                workspace_id=self._session.workspace_id,
+                panel_id=self.panel_id,
+                browser_generation=self.generation,
+                log_kind=kind,
+                limit=64,
+            ),
+            BrowserLogs,
+        )
+        return logs.entries
+
+    async def _document(self) -> OnDocument:
+        seen = await self.snapshot()
+        return OnDocument(navigation_id=seen.navigation_id, snapshot_id=seen.snapshot_id)
+
+    async def _element(self, target: Target, *, typing: bool = False) -> OnElement:
+        if isinstance(target, Ref):
+            return OnElement(navigation_id=self._navigation_id, snapshot_id=target.snapshot_id, element_ref=target.ref)
+        ref, _ = (await self._view()).one(target, typing=typing)
+        return OnElement(navigation_id=self._navigation_id, snapshot_id=ref.snapshot_id, element_ref=ref.ref)
+
+    async def _two(self, first: Target, second: Target) -> tuple[OnElement, str]:
+        """Two elements of one snapshot."""
+        if isinstance(first, Ref) and isinstance(second, Ref):
+            return await self._element(first), second.ref
+        view = await self._view()
+        start = first if isinstance(first, Ref) else view.one(first)[0]
+        end = second if isinstance(second, Ref) else view.one(second)[0]
+        return await self._element(start), end.ref
+
+
+def popups_of(act: Act[Result]) -> tuple[PageIdentity, ...]:
+    """The pages that an act opened: panel, generation and lease stand in what was seen after it."""
+    found = (_POPUP.fullmatch(line) for line in act.changed)
+    return tuple(
+        PageIdentity(panel_id=named[1], generation=named[2], lease_id=named[3]) for named in found if named is not None
+    )

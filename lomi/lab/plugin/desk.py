@@ -1,0 +1,292 @@
+"""What one process of a run works with: its broker, its phones, and the attempt under way."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lomi.client.errors import BrokerFaultError, ConnectionLostError, TargetBusyError, ToolError
+from lomi.client.lab import Lab, Page, Phone, Terminal
+from lomi.contract.android import DeviceView
+from lomi.lab.plugin import infra
+from lomi.lab.plugin.attempt import Attempt
+from lomi.lab.plugin.evidence import Evidence
+from lomi.lab.plugin.options import Options, read_options
+from lomi.lab.plugin.place import OwnBroker, Place, reap_keepers
+from lomi.lab.plugin.stations import RECORD_ATTRIBUTE, Stations
+from lomi.lab.records import PHONES_VARIABLE, Cause
+
+IMAGE = "paper-36"
+QUEUE_S = 300.0
+"""How long a test may wait for a phone that others use."""
+_PAUSE_S = 0.05
+_LOST = frozenset({"session_ended", "closing", "broker_fault"})
+
+
+class Desk:
+    """Made when the first test that uses devices is set up."""
+
+    def __init__(self, config: pytest.Config, stations: Stations) -> None:
+        self.options: Options = read_options(config)
+        self._station = stations.own()
+        self._base = Path(self._station["artifacts"])
+        self._granted = tuple(name for name in os.environ.get(PHONES_VARIABLE, "").split(",") if name)
+        self._place = Place(
+            Path(self._station["root"]), self._station["run_pid"], self._own_broker(config), dict(os.environ)
+        )
+        self._lab: Lab | None = None
+        self._numbers: dict[str, int] = {}
+        self._renewed: dict[str, str] = {}
+        self.attempt: Attempt | None = None
+
+    def _own_broker(self, config: pytest.Config) -> OwnBroker:
+        options = self.options
+        base = config.getoption("base_url", None)
+        origins = dict.fromkeys((*options.origins, *([str(base)] if base else ())))
+        return OwnBroker(
+            image=options.phone or IMAGE,
+            phones=options.pool or self._station["workers"],
+            origins=tuple(origins),
+            project=Path(config.rootpath),
+            home=Path(options.home).absolute() if options.home else None,
+        )
+
+    def begin(self, item: pytest.Item) -> None:
+        """A test's set-up begins."""
+        number = self._numbers[item.nodeid] = self._numbers.get(item.nodeid, 0) + 1
+        self.attempt = Attempt(item.nodeid, number, self._lab)
+
+    def _now(self) -> Attempt:
+        assert self.attempt is not None
+        return self.attempt
+
+    @contextmanager
+    def connected(self) -> Iterator[Lab]:
+        """The connection of this process; the time to have it is boot time of the test that came first."""
+        with self._now().measuring("boot"):
+            opening = self._place.connecting()
+            lab = opening.__enter__()
+        self._lab = lab
+        self._now().uses(lab)
+        try:
+            yield lab
+        finally:
+            self._lab = None
+            opening.__exit__(None, None, None)
+            reap_keepers()
+
+    @contextmanager
+    def phone(self, lab: Lab, request: pytest.FixtureRequest) -> Iterator[Phone]:
+        """A phone under this test's own lease, in the state that the options ask for."""
+        attempt = self._now()
+        marker = request.node.get_closest_marker("lomi_phone")
+        phone = self._leased(lab, str(marker.args[0]) if marker is not None and marker.args else self.options.phone)
+        try:
+            self._renew(phone, attempt, request)
+            attempt.phones.append(phone)
+            attempt.took("phone", phone.name, phone)
+            yield phone
+        finally:
+            if phone.running:
+                attempt.took("phone", phone.name, phone)
+            if phone.leased:
+                _quietly(phone.release)
+
+    def _leased(self, lab: Lab, wanted: str | None) -> Phone:
+        """The first phone that is free, this process's own before all others."""
+        attempt, end = self._now(), time.monotonic() + QUEUE_S
+        while True:
+            for device in self._mine(lab, wanted):
+                began = time.monotonic()
+                try:
+                    return self._ready(lab, device)
+                except TargetBusyError as busy:
+                    if busy.reason != "already_leased" or began > end:
+                        raise
+            with attempt.measuring("queue"):
+                time.sleep(_PAUSE_S)
+
+    def _ready(self, lab: Lab, device: DeviceView) -> Phone:
+        phone = lab.phone(device.device_id, start=False, lease=False)
+        if not phone.running:
+            with self._now().measuring("boot"):
+                phone.start()
+        if not phone.leased:
+            phone.lease()
+        return phone
+
+    def _mine(self, lab: Lab, wanted: str | None) -> tuple[DeviceView, ...]:
+        if self._granted:
+            devices = {device.name: device for device in lab.phones()}
+            return tuple(devices[name] for name in self._granted if name in devices)
+        fitting = lab.fitting(wanted)
+        pool = sorted(fitting, key=lambda device: device.name)[: self.options.pool]
+        number = self._station["number"]
+        if number < len(pool):
+            return (pool[number],)
+        return tuple(device for device in fitting if device in pool)
+
+    def _renew(self, phone: Phone, attempt: Attempt, request: pytest.FixtureRequest) -> None:
+        """Make the phone as new where the options say so, once for each test, module or session."""
+        options = self.options
+        if options.reset == "reuse":
+            return
+        module = request.node.nodeid.partition("::")[0]
+        key = {"test": f"{attempt.node_id} {attempt.number}", "module": module, "session": "all"}[options.each]
+        untouched = phone.device_id not in self._renewed and phone.booted and options.reset == "fresh"
+        if self._renewed.get(phone.device_id) != key and not untouched:
+            with attempt.measuring("boot"):
+                if options.reset == "wipe":
+                    phone.wipe()
+                    phone.start()
+                    phone.lease()
+                else:
+                    phone.restart()
+        self._renewed[phone.device_id] = key
+
+    @contextmanager
+    def page(self, lab: Lab) -> Iterator[Page]:
+        """A blank page in a browser context of its own."""
+        attempt = self._now()
+        if not any(scope.startswith("browser.") for scope in lab.scopes):
+            pytest.fail("lomi: no origin is granted; give --lomi-origin URL, or ini lomi_origins", pytrace=False)
+        with attempt.measuring("boot"):
+            page = lab.page("about:blank")
+        attempt.pages.append(page)
+        attempt.took("page", "page", page)
+        try:
+            yield page
+        finally:
+            attempt.pages.remove(page)
+            if not page.closed:
+                _quietly(page.close)
+
+    @contextmanager
+    def terminal(self, lab: Lab) -> Iterator[Terminal]:
+        """A terminal in the project's root."""
+        attempt = self._now()
+        with attempt.measuring("boot"):
+            terminal = lab.terminal(title="pytest")
+        attempt.terminals.append(terminal)
+        attempt.took("terminal", "terminal", terminal)
+        try:
+            yield terminal
+        finally:
+            attempt.terminals.remove(terminal)
+            if not terminal.closed:
+                _quietly(terminal.close)
+
+    @property
+    def worker(self) -> str:
+        """What records call this process."""
+        return self._station["worker"]
+
+    def again(self, attempt: Attempt) -> bool:
+        """Whether another attempt follows: the device was lost, and the options allow it."""
+        return attempt.infra and attempt.number <= self.options.retries
+
+    def must_reconnect(self, attempt: Attempt) -> bool:
+        """Whether what outlives the test is of no use any more."""
+        cause = attempt.cause
+        return attempt.infra and (attempt.in_setup or cause is None or cause.code is None or cause.reason in _LOST)
+
+    def phase_ended(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+        """Judge a phase, take evidence while the devices are there, and hang the record on the last report."""
+        attempt = self.attempt
+        if attempt is None or attempt.node_id != item.nodeid:
+            return
+        attempt.phase_took(report.when, report.duration)
+        error = call.excinfo.value if call.excinfo is not None else None
+        if report.when != "teardown" and (not report.passed or self._always) and report.when == "call":
+            self._look(attempt, error, failed=report.failed or hasattr(report, "wasxfail"))
+        elif report.when != "call" and report.failed and not attempt.infra:
+            self._look(attempt, error, failed=True)
+        self._judge(attempt, report, error)
+        if report.when == "teardown":
+            self._finish(attempt, report)
+
+    @property
+    def _always(self) -> bool:
+        return "on" in (self.options.pictures, self.options.traces)
+
+    def _look(self, attempt: Attempt, error: BaseException | None, *, failed: bool) -> None:
+        """Take what is to be kept, and find out whether the devices still live."""
+        options = self.options
+        with attempt.measuring("evidence"):
+            evidence = Evidence(attempt, self._base)
+            evidence.take(
+                pictures=options.pictures == "on" or (failed and options.pictures == "failure"),
+                trace=options.traces == "on" or (failed and options.traces == "failure"),
+                rest=failed,
+            )
+            attempt.account = "\n".join(evidence.missing)
+            if failed and error is not None:
+                cause = infra.cause_of(error) or self._dead(attempt)
+                for met in evidence.errors:
+                    cause = cause or infra.cause_of(met)
+                attempt.infra = cause is not None
+                attempt.cause = cause or infra.told(error)
+
+    def _dead(self, attempt: Attempt) -> Cause | None:
+        """Why a phone of the attempt is not in the life in which it was handed out, though nobody stopped it here."""
+        if self._lab is None or not attempt.phones:
+            return None
+        try:
+            listed = {device.device_id: device for device in self._lab.phones()}
+        except ConnectionLostError as lost:
+            return infra.cause_of(lost)
+        except (ToolError, BrokerFaultError):
+            return None
+        for phone in attempt.phones:
+            device = listed.get(phone.device_id)
+            if phone.running and (device is None or device.generation != phone.generation or not device.process_alive):
+                said = f"phone {phone.name} ended its generation {phone.generation} while the test used it"
+                return Cause(message=said, code="APP_UNAVAILABLE", reason="emulator_exited")
+        return None
+
+    def _judge(self, attempt: Attempt, report: pytest.TestReport, error: BaseException | None) -> None:
+        if attempt.infra:
+            attempt.outcome = "infra_error"
+            attempt.in_setup = attempt.in_setup or (report.when == "setup" and error is not None)
+            if report.when != "teardown" and error is not None and (report.when == "call" or self.again(attempt)):
+                _as_infra(report)
+            if report.when == "teardown" and not self.again(attempt) and report.passed and not attempt.in_setup:
+                report.outcome = "failed"
+                said = attempt.cause.message if attempt.cause is not None else ""
+                report.longrepr = f"infra_error, no failure of the test: {said}"
+        elif report.failed:
+            attempt.outcome = "failed"
+            attempt.cause = attempt.cause or (infra.told(error) if error is not None else None)
+        elif report.skipped:
+            attempt.outcome, attempt.cause = "skipped", infra.told(error) if error is not None else None
+        if hasattr(report, "wasxfail") and not attempt.infra:
+            attempt.note = "xfailed" if report.skipped else "xpassed"
+        if error is not None and (attempt.artifacts or attempt.account):
+            lines = [*(f"{one.kind}: {self._base / one.path}" for one in attempt.artifacts), attempt.account]
+            report.sections.append(("lomi", "\n".join(line for line in lines if line)))
+
+    def _finish(self, attempt: Attempt, report: pytest.TestReport) -> None:
+        record = attempt.record(self.worker, final=not self.again(attempt))
+        setattr(report, RECORD_ATTRIBUTE, msgspec.to_builtins(record))
+        told = [("lomi.outcome", record.outcome), ("lomi.attempt", str(record.attempt))]
+        told += [(f"lomi.{one.kind}", str(self._base / one.path)) for one in record.artifacts]
+        told += [("lomi.generation", one.generation) for one in record.leased]
+        report.user_properties.extend(told)
+
+
+def _as_infra(report: pytest.TestReport) -> None:
+    """Take a report out of the failures: neither pytest nor a JUnit file holds it against the test."""
+    report.outcome = "infra"  # type: ignore[assignment]
+    if hasattr(report, "wasxfail"):
+        del report.wasxfail
+
+
+def _quietly(end: object) -> None:
+    """Let go of a device that may be gone."""
+    assert callable(end)
+    with suppress(ToolError, BrokerFaultError):
+        end()

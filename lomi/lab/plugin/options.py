@@ -1,0 +1,137 @@
+"""The plugin's options: pytest-playwright's names where it has them, and our own."""
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import pytest
+
+Reset = Literal["reuse", "wipe", "fresh"]
+Each = Literal["test", "module", "session"]
+RESETS = ("reuse", "wipe", "fresh")
+EACH = ("test", "module", "session")
+_NO_VIDEO = (
+    "lomi: --video {} can't be kept: this broker offers its clients no stream of frames; "
+    "use --screenshot, and --tracing for what was done and seen step by step"
+)
+
+
+def playwright_is_here(plugins: pytest.PytestPluginManager) -> bool:
+    """Whether pytest-playwright is, or is about to be, loaded: then four options and `page` are its own."""
+    if plugins.is_blocked("playwright"):
+        return False
+    if plugins.has_plugin("playwright"):
+        return True
+    return "pytest_playwright" in sys.modules or importlib.util.find_spec("pytest_playwright") is not None
+
+
+def add_options(parser: pytest.Parser, *, shared: bool) -> None:
+    """Add the options; `shared` leaves those out that pytest-playwright adds."""
+    group = parser.getgroup("lomi", "Lomi: phones, pages and terminals")
+    group.addoption("--phone", metavar="IMAGE", default=None, help="What `phone` is: an image, or a phone's name.")
+    group.addoption("--pool", metavar="N", type=int, default=None, help="How many phones there are for all workers.")
+    group.addoption(
+        "--phone-reset",
+        metavar="HOW[:EACH]",
+        default="reuse",
+        help="reuse: go on with the running phone; fresh: boot it anew; wipe: erase its data first. "
+        "EACH is test (default), module or session: what it is done before.",
+    )
+    group.addoption(
+        "--infra-retries",
+        metavar="N",
+        type=int,
+        default=1,
+        help="How many further attempts follow one that lost its phone, browser or broker (default 1).",
+    )
+    group.addoption("--lomi-home", metavar="DIR", default=None, help="State folder of the broker; default LOMI_HOME.")
+    group.addoption(
+        "--lomi-origin",
+        metavar="URL",
+        action="append",
+        default=[],
+        help="A web origin that pages may load, where this run starts its own broker; also ini lomi_origins.",
+    )
+    group.addoption(
+        "--lomi-records", metavar="FILE", default=None, help="Where to write one JSON line for each attempt."
+    )
+    parser.addini("lomi_origins", "Web origins that pages may load, where a run starts its own broker.", type="args")
+    if shared:
+        return
+    group.addoption(
+        "--screenshot",
+        default="only-on-failure",
+        choices=["on", "off", "only-on-failure"],
+        help="Keep pictures of phones and pages.",
+    )
+    group.addoption("--video", default="off", choices=["on", "off", "retain-on-failure"], help="Refused when not off.")
+    group.addoption(
+        "--tracing",
+        default="retain-on-failure",
+        choices=["on", "off", "retain-on-failure"],
+        help="Keep what was done and seen, act by act.",
+    )
+    group.addoption("--output", default="test-results", help="Folder for what tests leave.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What was asked for. `pictures` and `traces` are `on`, `off` or `failure`."""
+
+    phone: str | None
+    pool: int | None
+    reset: Reset
+    each: Each
+    retries: int
+    home: str | None
+    origins: tuple[str, ...]
+    records: Path | None
+    output: Path
+    pictures: str
+    traces: str
+
+
+def read_options(config: pytest.Config) -> Options:
+    """The options of a run.
+
+    Raises:
+        pytest.UsageError: one can't be honoured.
+    """
+    how, _, each = str(config.getoption("--phone-reset")).partition(":")
+    each = each or "test"
+    if how not in RESETS or each not in EACH:
+        raise pytest.UsageError(
+            f"lomi: --phone-reset is one of {', '.join(RESETS)}, with :test, :module or :session behind it"
+        )
+    if (pool := config.getoption("--pool")) is not None and pool < 1:
+        raise pytest.UsageError("lomi: --pool is at least 1")
+    if config.getoption("--infra-retries") < 0:
+        raise pytest.UsageError("lomi: --infra-retries is at least 0")
+    video, records = str(config.getoption("--video")), config.getoption("--lomi-records")
+    shared = config.pluginmanager.has_plugin("playwright")
+    if video != "off" and not shared:
+        raise pytest.UsageError(_NO_VIDEO.format(video))
+    given = " ".join(str(one) for one in config.invocation_params.args)
+    return Options(
+        phone=config.getoption("--phone"),
+        pool=pool,
+        reset=cast("Reset", how),
+        each=cast("Each", each),
+        retries=int(config.getoption("--infra-retries")),
+        home=config.getoption("--lomi-home"),
+        origins=(*config.getoption("--lomi-origin"), *config.getini("lomi_origins")),
+        records=Path(records).absolute() if records else None,
+        output=Path(str(config.getoption("--output"))).absolute(),
+        pictures=_when(config, "--screenshot", shared=shared, given=given),
+        traces=_when(config, "--tracing", shared=shared, given=given),
+    )
+
+
+def _when(config: pytest.Config, option: str, *, shared: bool, given: str) -> str:
+    """`on`, `off` or `failure`. pytest-playwright's own default is off; ours is to keep what a failure left."""
+    said = str(config.getoption(option))
+    if said == "off":
+        return "failure" if shared and option not in given else "off"
+    return "on" if said == "on" else "failure"

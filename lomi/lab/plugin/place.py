@@ -1,0 +1,191 @@
+"""The broker of a run: one that runs already, or a headless one of the run's own, started by whoever needs it first."""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import lomi
+from lomi.client.lab import Lab
+from lomi.lab.plugin.stations import keeper_lives
+from lomi.link.errors import BrokerAbsentError
+
+LABEL = "pytest"
+READY_S = 60.0
+_SCOPES = (
+    *("workspace.read", "panel.create", "panel.focus", "panel.close", "files.read", "artifact.import"),
+    *("android.*", "android.manage", "terminal.execute", "terminal.read"),
+)
+_PAGE_SCOPES = ("browser.navigate", "browser.read", "browser.interact", "browser.capture_composite")
+_DECIDED = ("lomi_android_install_apk", "lomi_android_device_manage")
+
+
+class NoBrokerError(Exception):
+    """Raised when the run's own broker did not start; the message holds its last words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnBroker:
+    """What a broker of the run's own is to offer: phones of one image, and origins that pages may load."""
+
+    image: str
+    phones: int
+    origins: tuple[str, ...]
+    project: Path
+    home: Path | None
+
+    def names(self) -> tuple[str, ...]:
+        """What its phones are called."""
+        return tuple(f"{self.image}-{number}" for number in range(1, self.phones + 1))
+
+
+def policy_text(wanted: OwnBroker, token: str) -> str:
+    """The policy: phones, and one client that may use them, the origins, and terminals in the project."""
+    lines = ["version = 1"]
+    for name in wanted.names():
+        lines += ["[[device]]", f"name = {json.dumps(name)}", f"image = {json.dumps(wanted.image)}"]
+    scopes = [*_SCOPES, *(_PAGE_SCOPES if wanted.origins else ())]
+    fields: Mapping[str, object] = {
+        "label": LABEL,
+        "token_sha256": hashlib.sha256(token.encode()).hexdigest(),
+        "scopes": scopes,
+        "devices": ["*"],
+        "packages": ["*"],
+        "origins": list(wanted.origins),
+        "terminal_profile": "bash",
+        "decide": list(_DECIDED),
+    }
+    lines += ["[[client]]", *(f"{name} = {json.dumps(value)}" for name, value in fields.items())]
+    return "\n".join(lines) + "\n"
+
+
+class Place:
+    """How a process of the run reaches its broker; the first that finds none starts one for all."""
+
+    def __init__(self, root: Path, run_pid: int, wanted: OwnBroker, environment: Mapping[str, str]) -> None:
+        self._root = root
+        self._run_pid = run_pid
+        self._wanted = wanted
+        self._environment = environment
+        self._own: bool | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether the broker is the run's own; false before the first connection."""
+        return bool(self._own)
+
+    @property
+    def _home(self) -> Path:
+        return self._wanted.home or self._root / "h"
+
+    def connecting(self) -> AbstractContextManager[Lab]:
+        """A connection to the broker that was found at first, or to the run's own, started if it does not run.
+
+        Raises:
+            LinkError: the broker that was found is gone, or does not accept us.
+            NoBrokerError: the run's own did not start.
+            ToolError: not paired, or nothing granted.
+        """
+        return self._connecting()
+
+    @contextmanager
+    def _connecting(self) -> Iterator[Lab]:
+        if self._own is not True and not (self._root / "own").exists():
+            opened = lomi.connect(home=self._wanted.home, environment=self._environment)
+            try:
+                lab = opened.__enter__()
+            except BrokerAbsentError:
+                if self._own is False:
+                    raise
+            else:
+                self._own = False
+                with _leaving(opened):
+                    yield lab
+                return
+        self._own = True
+        token = self._started()
+        with lomi.connect(label=LABEL, token=token, home=self._home, environment=self._environment) as lab:
+            yield lab
+
+    def _started(self) -> str:
+        """The token of the run's own broker, which now runs."""
+        (self._root / "own").touch()
+        with (self._root / "start").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            token_file = self._root / "token"
+            if not token_file.exists():
+                _write_private(token_file, secrets.token_urlsafe(32))
+            token = token_file.read_text(encoding="ascii")
+            if not keeper_lives(self._root):
+                self._start(token)
+        return token
+
+    def _start(self, token: str) -> None:
+        policy, ready = self._root / "policy.toml", self._root / "ready"
+        policy.unlink(missing_ok=True)
+        _write_private(policy, policy_text(self._wanted, token))
+        ready.unlink(missing_ok=True)
+        scratch = self._root / "t"
+        scratch.mkdir(mode=0o700, exist_ok=True)
+        dropped = ("PYTHONDONTWRITEBYTECODE", "LOMI_CLIENT_LABEL", "LOMI_CLIENT_TOKEN")
+        kept = {name: value for name, value in self._environment.items() if name not in dropped}
+        up = ["up", "--headless", "--policy", str(policy), "--project", str(self._wanted.project), "--json"]
+        keeper_file = Path(__file__).with_name("keeper.py")
+        keeper = subprocess.Popen(
+            [sys.executable, "-I", str(keeper_file), str(self._run_pid), str(self._root), *_lomi(), *up],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={**kept, "LOMI_HOME": str(self._home), "TMPDIR": str(scratch)},
+            start_new_session=True,
+        )
+        end = time.monotonic() + READY_S
+        while not (ready.exists() and ready.read_bytes().endswith(b"\n")):
+            if keeper.poll() is not None or time.monotonic() > end:
+                raise NoBrokerError(f"the broker of this run did not start: {_last_words(self._root / 'errors')}")
+            time.sleep(0.01)
+        _keepers.append(keeper)
+
+
+_keepers: list["subprocess.Popen[bytes]"] = []
+"""Those that this process started: kept, so that they are no unawaited children when they are garbage."""
+
+
+def reap_keepers() -> None:
+    """Take in those that have ended."""
+    _keepers[:] = [keeper for keeper in _keepers if keeper.poll() is None]
+
+
+@contextmanager
+def _leaving(opened: AbstractContextManager[Lab]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        opened.__exit__(None, None, None)
+
+
+def _write_private(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as target:
+        target.write(text)
+
+
+def _last_words(path: Path) -> str:
+    try:
+        said = path.read_text("utf-8", "replace").strip().splitlines()[-6:]
+    except OSError:
+        said = []
+    return " | ".join(said) or "it said nothing"
+
+
+def _lomi() -> Sequence[str]:
+    """The `lomi` of this interpreter's environment."""
+    beside = Path(sys.executable).with_name("lomi")
+    return [str(beside)] if beside.exists() else [sys.executable, "-c", "from lomi.cli.main import main; main()"]
