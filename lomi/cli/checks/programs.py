@@ -24,17 +24,9 @@ def _first_line(command: Sequence[str]) -> str:
     return (ran.stdout.decode(errors="replace").splitlines() or [""])[0].strip()
 
 
-def _playwrights_own(place: Place) -> Path | None:
-    """An engine that Playwright downloaded, None when there is none."""
-    chosen = place.environment.get("PLAYWRIGHT_BROWSERS_PATH")
-    cache = Path(chosen) if chosen else Path.home() / ".cache" / "ms-playwright"
-    names = ("chromium*/*/headless_shell", "chromium*/*/chrome-headless-shell", "chromium*/*/chrome")
-    return next((found for name in names for found in sorted(cache.glob(name))), None)
-
-
 def chromium(place: Place) -> tuple[Finding, ...]:
     """Whether pages can be opened, and whether the engine keeps its own sandbox."""
-    engine = find_engine(headed=False) or _playwrights_own(place)
+    engine = find_engine(headed=False, environment=place.environment)
     if engine is None:
         cure = f"{sys.executable} -m playwright install --with-deps chromium"
         return (Finding(name="chromium", state="problem", said="none is installed: no page can be opened", cure=cure),)
