@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("lomi.cli.lab", "Run a plan: every test listed, shared out, and accounted for."),
     "verify": ("lomi.cli.lab", "Check a report against its files and the broker's receipts."),
+    "scheduler": ("lomi.cli.lab_hosts", "Give shards of runs to hosts."),
+    "token": ("lomi.cli.lab_hosts", "Print a token with which one more host may join."),
+    "host": ("lomi.cli.lab_hosts", "Be a host of a lab (--join TOKEN: become one)."),
 }
 
 

@@ -57,11 +57,21 @@ def _kept(home: Path) -> list[str]:
     strange = sorted({path.name for path in home.iterdir()} - {*FIRST, LAST})
     return [
         *(f"{home / name} (not Lomi's)" for name in strange),
+        *_caches(),
         "the folders of your projects",
         "Chromium, and an Android SDK that ANDROID_HOME names",
         "what you pasted into agent hosts (`lomi mcp-config CLIENT` says where)",
         f"this program ({sys.executable} -m pip uninstall lomi-lab)",
     ]
+
+
+def _caches() -> list[str]:
+    """What other commands have fetched into the user's cache."""
+    from lomi.demo.apk import cache_folder
+
+    demo = cache_folder(os.environ)
+    found = ((demo, "the demo's app"), (demo.parents[1] / "lomi-ci", "what ci/bench and ci/conformance compare with"))
+    return [f"{folder} ({what})" for folder, what in found if folder.is_dir()]
 
 
 def _size(path: Path) -> int:
