@@ -20,6 +20,7 @@ from browser.errors import (
 from browser.page import Page
 from browser.settle import SETTLE_S, Start, begin, observe
 from browser.snapshot.lines import checked_word
+from browser.snapshot.outline import quoted
 from browser.values import Acted
 from browser.wire import send
 from browser.world import World
@@ -60,6 +61,15 @@ class _Prepared(Refusal):
 class _Verdict(msgspec.Struct):
     seen: tuple[str, ...] = ()
     blocked: _Cover | None = None
+    missed: _Cover | None = None
+    downloads: bool = False
+
+
+class Delivery(NamedTuple):
+    """Whether the page saw the press (None: it could not be asked), and on what else the release landed, if it did."""
+
+    seen: bool | None
+    released_on: str | None = None
 
 
 class _Filled(msgspec.Struct):
@@ -250,32 +260,43 @@ async def _everywhere(page: Page, world: World, function: str, *arguments: objec
     return list(await asyncio.gather(*(one(other) for other in others))) if others else []
 
 
-async def _delivered(page: Page, target: Aim, ref: str) -> bool | None:
-    """Whether the target's document saw the pointer event; raises InterceptedError when our guard swallowed it."""
+async def _delivered(page: Page, target: Aim, ref: str) -> Delivery:
+    """What became of a press.
+
+    Raises:
+        InterceptedError: our guard swallowed it.
+        NotDeliveredError: it was acknowledged, and no document saw it.
+    """
     if page.activity.interrupted():
-        return None
+        return Delivery(None)
     attempt = await page.unless_blocked(target.world.call("verdict", shape=_Verdict), DISPATCH_S)
     if not attempt.done:
-        return None
+        return Delivery(None)
     try:
         verdict = attempt.result()
         elsewhere = [] if verdict.seen else await _everywhere(page, target.world, "verdict")
         await _everywhere(page, target.world, "disarm")
     except (ContextGoneError, PageEndedError):
-        return None
+        return Delivery(None)
     blocked = verdict.blocked or next((other.blocked for other in elsewhere if other.blocked), None)
     if blocked is not None:
         by = f"{target.frame}-e{blocked.ref}" if verdict.blocked and blocked.ref else None
         raise InterceptedError("covered", ref=ref, cover_role=blocked.role, cover_name=blocked.name, cover_ref=by)
-    return bool(verdict.seen)
+    if verdict.downloads:
+        page.activity.foretell_download()
+    if not verdict.seen and not any(other.seen for other in elsewhere):
+        raise NotDeliveredError("not_delivered", ref=ref)
+    missed = verdict.missed
+    return Delivery(seen=bool(verdict.seen), released_on=f"{missed.role} {quoted(missed.name, 60)}" if missed else None)
 
 
 async def _strike(
     page: Page, ref: str, target: Aim, again: Callable[[], Awaitable[Aim]], button: Button, count: int, modifiers: int
-) -> bool | None:
+) -> Delivery:
     """Press at the target. A press that our guard swallowed whole reached nothing: it is aimed anew.
 
     Raises InterceptedError or what `again` raises when the target can't be hit; either proves that nothing happened.
+    Raises UnresponsiveError when the engine did not acknowledge the press, NotDeliveredError when no document saw it.
     """
     left = _AIMS
     while True:
@@ -283,6 +304,8 @@ async def _strike(
         attempt = await page.unless_blocked(_press_mouse(page, target, button, count, modifiers), DISPATCH_S)
         if attempt.done:
             attempt.result()
+        elif not page.activity.interrupted():
+            raise UnresponsiveError("page_unresponsive", call="click")
         try:
             return await _delivered(page, target, ref)
         except InterceptedError:
@@ -313,7 +336,7 @@ async def click(
         StaleRefError, StaleSnapshotError, RefusedError, BlockedError, PageEndedError: before any effect.
         InterceptedError, RefusedError, StaleRefError: inside the effect, and proven to be without one: the target moved
             or was covered in the last instant, our guard swallowed the press, and it could not be aimed anew.
-        UnresponsiveError: inside the effect; the outcome is unknown.
+        UnresponsiveError, NotDeliveredError: inside the effect; the outcome is unknown.
     """
     async with page.turn:
         page.require_free()
@@ -321,9 +344,9 @@ async def click(
         target = await aim(page, ref, snapshot_id, "click", position=position, arm="pointer")
         async with effect or nullcontext():
             start = start_of(page, target)
-            delivered = await _strike(page, ref, target, again, button, count, _bits(modifiers))
+            delivery = await _strike(page, ref, target, again, button, count, _bits(modifiers))
         observation = await observe(page, start, settle_s)
-    return Acted(ref, page.navigation_id, observation, delivered=delivered)
+    return Acted(ref, page.navigation_id, observation, delivered=delivery.seen, released_on=delivery.released_on)
 
 
 async def fill(
@@ -389,15 +412,22 @@ async def check(
         target = await aim(page, ref, snapshot_id, "click", arm="pointer")
         if target.prepared.checked is None:
             raise RefusedError("not_checkable", ref=ref)
-        delivered: bool | None = True
+        delivery = Delivery(seen=True)
         async with effect or nullcontext():
             start = start_of(page, target)
             if target.prepared.checked is not on:
                 again = partial(aim, page, ref, None, "click", arm="pointer")
-                delivered = await _strike(page, ref, target, again, "left", 1, 0)
+                delivery = await _strike(page, ref, target, again, "left", 1, 0)
         observation = await observe(page, start, settle_s)
         state = _State()
         if not page.activity.interrupted():
             with suppress(ContextGoneError):  # the click may have led to another document
                 state = await target.world.call("checkedNow", target.number, shape=_State)
-    return Acted(ref, page.navigation_id, observation, delivered=delivered, checked=checked_word(state.checked))
+    return Acted(
+        ref,
+        page.navigation_id,
+        observation,
+        delivered=delivery.seen,
+        checked=checked_word(state.checked),
+        released_on=delivery.released_on,
+    )

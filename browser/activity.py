@@ -70,6 +70,8 @@ class Activity:
         self.changed = asyncio.Event()
         self.navigating = False
         self.coming = 0
+        self._foretold = 0
+        self._begun = 0
         self.committed = 0
         self.within = 0
         self.loads = 0
@@ -87,7 +89,7 @@ class Activity:
     def begin(self) -> None:
         """Forget everything but what lasts (an open dialog, the end of the page)."""
         self.navigating = False
-        self.coming = 0
+        self.coming = self._foretold = self._begun = 0
         self._pending.clear()
         for noted in (self.opened, self.choosers, self.downloads, self.refused, self.errors):
             noted.clear()
@@ -109,6 +111,19 @@ class Activity:
         """One of the popups or downloads that were coming is here, or was refused."""
         self.coming = max(0, self.coming - 1)
         self.stir()
+
+    def foretell_download(self) -> None:
+        """A link that downloads was clicked: its download is pending from now on, not only once its server answers."""
+        if not self._begun:
+            self._foretold += 1
+            self.coming += 1
+
+    def _download_begins(self) -> None:
+        self._begun += 1
+        if self._foretold:
+            self._foretold -= 1
+        else:
+            self.coming += 1
 
     def interrupted(self) -> bool:
         """Whether nothing can be learned from the page now: a dialog is open or the page has ended."""
@@ -160,7 +175,7 @@ class Activity:
         listen(session, "Page.frameRequestedNavigation", _Frame, started, faults)
         listen(session, "Page.frameStoppedLoading", _Frame, stopped, faults)
         listen(session, "Page.windowOpen", _Nothing, coming, faults)
-        listen(session, "Page.downloadWillBegin", _Nothing, coming, faults)
+        listen(session, "Page.downloadWillBegin", _Nothing, lambda _event: self._download_begins(), faults)
         listen(session, "Page.loadEventFired", _Nothing, loaded, faults)
         listen(session, "Page.domContentEventFired", _Nothing, content, faults)
 

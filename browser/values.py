@@ -138,6 +138,7 @@ class Acted(Struct, frozen=True):
     value_length: int | None = None
     checked: Checked | None = None
     scroll: tuple[float, float] | None = None
+    released_on: str | None = None  # what the press's release landed on, where the page had moved the target away
 
 
 class Navigated(Struct, frozen=True):

@@ -85,7 +85,7 @@ class BrowserActs:
                 acted = await asking.answer(page, given, asked, permit.effect())
             else:
                 acted = await acts.act(page, given, permit.effect())
-        seen = self._seeing.seen(page, acted.observation)
+        seen = self._seeing.seen(page, acted.observation, released_on=acted.released_on)
         return Outcome(result=acts.interaction(page, given, acted), observe=already(seen))
 
     async def _first_document(self, page: Page, url: str) -> tuple[Observation, bool]:

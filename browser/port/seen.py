@@ -29,15 +29,19 @@ class Seeing:
     def __init__(self, lives: Lives) -> None:
         self._lives = lives
 
-    def seen(self, page: Page, seen: Seen) -> Observation:
-        """What was seen. While a dialog is open it names a snapshot all the same, for the call that answers it."""
+    def seen(self, page: Page, seen: Seen, *, released_on: str | None = None) -> Observation:
+        """What was seen; a click that the page let come down elsewhere is said to be none.
+
+        While a dialog is open it names a snapshot all the same, for the call that answers it.
+        """
         told = views.observation(msgspec.structs.replace(seen, dialog=None, choosers=(), downloads=(), opened=()))
         popups = tuple(self._lives.popup_line(name) for name in seen.opened)
         asked = asked_lines(page, seen.downloads)
+        missed = (f"no click: the element moved under the press, released on {released_on}",) if released_on else ()
         snapshot = told.snapshot_id
         if snapshot is None and asked:
             snapshot = page.refs.name(observation=True)
-        return msgspec.structs.replace(told, lines=(*popups, *asked, *told.lines), snapshot_id=snapshot)
+        return msgspec.structs.replace(told, lines=(*missed, *popups, *asked, *told.lines), snapshot_id=snapshot)
 
 
 def already(seen: Observation) -> Callable[[], Awaitable[Observation]]:

@@ -1,5 +1,7 @@
 // Checks before an action and the guard that holds a dispatched pointer event to its target.
 let armed = null;
+// Longer than a dispatch may take: a press that arrives after its sender gave up must not land on another node either.
+const GUARD_MS = 10000;
 
 const refusal = (reason, extra) => ({ refused: reason, ...extra });
 
@@ -146,7 +148,7 @@ function deepestOutside(element, boxes) {
 function arm(number, kind) {
   watch();
   const element = number ? nodeOf(number) : null;
-  armed = { element, kind, at: performance.now(), seen: [], blocked: null, until: performance.now() + 4000 };
+  armed = { element, kind, at: performance.now(), seen: [], blocked: null, missed: null, downloads: false, until: performance.now() + GUARD_MS };
   countFrames();
   return armed.at;
 }
@@ -157,7 +159,7 @@ function disarm() {
   return was ? { seen: was.seen, blocked: was.blocked } : null;
 }
 
-const verdict = () => (armed ? { seen: armed.seen, blocked: armed.blocked } : { seen: [], blocked: null });
+const verdict = () => (armed ? { seen: armed.seen, blocked: armed.blocked, missed: armed.missed, downloads: armed.downloads } : { seen: [] });
 
 // After an action's input is acknowledged: the rest, and then the difference since it was armed. The guard is down from here on.
 async function finish(options) {
@@ -171,14 +173,38 @@ function guard(event) {
   if (armed.kind === 'free') return;
   if (event.type === 'pointerdown' || event.type === 'mousedown') {
     const hit = deepestAt(event.clientX, event.clientY);
-    const good = armed.element && (related(armed.element, hit) || event.composedPath().includes(armed.element));
-    if (!good && !armed.blocked && !armed.seen.length) armed.blocked = shortly(hit);
+    if (!onTarget(event, hit) && !armed.blocked && !armed.seen.length) armed.blocked = shortly(hit);
   }
   if (armed.blocked) {
     event.stopImmediatePropagation();
     event.preventDefault();
-  } else if (!armed.seen.includes(event.type)) armed.seen.push(event.type);
+    return;
+  }
+  if (!armed.seen.includes(event.type)) armed.seen.push(event.type);
+  if (event.type === 'pointerdown') awaitRelease();
+  else if (event.type === 'pointerup' && armed.element && armed.element.isConnected) {
+    const hit = deepestAt(event.clientX, event.clientY);
+    if (!onTarget(event, hit)) armed.missed = shortly(hit);
+  }
 }
+
+const onTarget = (event, hit) => Boolean(armed.element && (related(armed.element, hit) || event.composedPath().includes(armed.element)));
+
+// Press and release are sent together but may arrive apart. What the page's own clocks move in between would turn a click on the target into
+// one on whatever lies there then. So the press waits until its release is queued: the engine takes input before any timer or frame.
+function awaitRelease() {
+  const inputs = navigator.scheduling;
+  if (!inputs || !inputs.isInputPending) return;
+  const until = performance.now() + 400;
+  while (!inputs.isInputPending() && performance.now() < until);
+}
+
+// The engine says nothing of a link that downloads until the server answers.
+function noteDownload(event) {
+  if (!armed || !event.isTrusted || event.defaultPrevented) return;
+  armed.downloads = event.composedPath().some((node) => node.tagName === 'A' && node.href && node.hasAttribute('download'));
+}
+addEventListener('click', noteDownload);
 
 for (const kind of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'auxclick', 'dblclick', 'contextmenu']) {
   addEventListener(kind, guard, { capture: true, passive: false });

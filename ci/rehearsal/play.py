@@ -123,7 +123,6 @@ class Player:
                 self._note({"kill": "phone"}, "killed")
             case Walk():
                 for _ in range(step.times):
-                    move = self._dice.choice(step.moves)
                     await self._move(self._dice.choice(step.moves))
 
     async def _move(self, move: Move) -> None:

@@ -31,6 +31,7 @@ DECIDABLE = frozenset(
 MOST_BYTES = 256 * 1024
 MAY_BE_ZERO = frozenset({"queue_over_bound_s"})
 """Limits whose zero means something: nothing waits."""
+_DEVICE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _PLACE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*):(\d{1,5})", re.ASCII)
 
 
@@ -164,6 +165,11 @@ def faults_of(policy: Policy) -> list[str]:
         faults.append(
             f"there are {len(policy.device)} [[device]], but limits.devices is {most}; raise it under [limits]"
         )
+    faults += [
+        f"device {device.name!r}: a name is letters, digits, '.', '_' and '-', at most 64"
+        for device in policy.device
+        if not _DEVICE.fullmatch(device.name)
+    ]
     names = [device.name for device in policy.device]
     faults += [f"two devices are named {name!r}" for name in sorted({n for n in names if names.count(n) > 1})]
     labels = [client.label for client in policy.client]

@@ -5,7 +5,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -241,3 +241,14 @@ def create(name: str, avd: str, lock_file: Path, avd_home: Path | None, replace:
     except OSError as error:
         fail(f"{place} can't be written: {error.strerror}", "--avd-home names another folder")
     click.echo(str(made))
+
+
+def images_unknown(names: Iterable[str]) -> list[str]:
+    """A fault in words for each name that no image has."""
+    images, faults = load_images(), []
+    for name in names:
+        try:
+            find_image(images, name)
+        except UnknownImageError as unknown:
+            faults.append(f"no image is named {name!r}; known are {', '.join(unknown.known)}")
+    return faults

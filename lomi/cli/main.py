@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tools": ("lomi.cli.call", "List the tools."),
     "call": ("lomi.cli.call", "Call a tool as a client: lomi call TOOL key=value..."),
     "images": ("lomi.cli.images", "List, lock, verify and create reproducible phone images."),
+    "lab": ("lomi.cli.lab", "Run a plan of tests on leased phones, or check its report."),
     "store": ("lomi.cli.store", "Look after the receipt store."),
     "doctor": ("lomi.cli.doctor", "Look for what is missing or broken; each finding names its cure."),
     "demo": ("lomi.cli.demo", "See it work: an agent drives a phone and a page, and leaves a report."),

@@ -21,15 +21,22 @@ def policy() -> None:
 def check(file: Path, as_json: bool) -> None:
     """Explain FILE in words, or say everything that is wrong with it."""
     from lomi.broker.policy import PolicyError, explain, read_policy
+    from lomi.cli.images import images_unknown
 
+    lines: list[str] = []
     try:
-        lines = explain(read_policy(file.absolute()))
+        checked = read_policy(file.absolute())
+        faults = [f"{file.absolute()}: {fault}" for fault in images_unknown(device.image for device in checked.device)]
+        lines = explain(checked)
     except PolicyError as error:
-        if as_json:
-            click.echo(json.dumps({"ok": False, "faults": str(error).splitlines()}))
-            raise SystemExit(1) from error
-        fail(str(error))
-    click.echo(json.dumps({"ok": True, "explanation": lines}) if as_json else "\n".join(lines))
+        faults = str(error).splitlines()
+    if not faults:
+        click.echo(json.dumps({"ok": True, "explanation": lines}) if as_json else "\n".join(lines))
+        return
+    if as_json:
+        click.echo(json.dumps({"ok": False, "faults": faults}))
+        raise SystemExit(1)
+    fail("\n".join(faults))
 
 
 @policy.command()

@@ -13,7 +13,7 @@ from lomi.cli.asking import forget_typed_ahead
 from lomi.cli.failing import fail
 from lomi.cli.shown import size, table
 
-FIRST = ("devices", "terminals", "android", "logs", "agent-control-preferences.json")
+FIRST = ("devices", "terminals", "android", "logs", "cluster", "agent-control-preferences.json")
 LAST = "agent-control"
 """Removed at the end: as long as it is there, an interrupted removal can be taken up again."""
 _MEANING = {
@@ -21,6 +21,7 @@ _MEANING = {
     "terminals": "places of terminals",
     "android": "the private Android SDK and its devices",
     "logs": "the broker's log",
+    "cluster": "membership in a cluster of hosts: keys, and the authority on a scheduler's host",
     "agent-control-preferences.json": "whether YOLO is on",
     LAST: "receipts, artifacts, layout, and the key that clients know this broker by",
 }
@@ -34,7 +35,7 @@ def uninstall(yes: bool, dry_run: bool) -> None:
     from lomi.disk.home import state_home
 
     home = state_home(os.environ)
-    if not (home / LAST).is_dir():
+    if not (home / LAST).is_dir() and not (home / "cluster").is_dir():
         fail(f"{home} holds nothing of Lomi", "LOMI_HOME says where to look")
     going = [name for name in (*FIRST, LAST) if os.path.lexists(home / name)]
     click.echo(f"removes from {home}:")
@@ -57,11 +58,21 @@ def _kept(home: Path) -> list[str]:
     strange = sorted({path.name for path in home.iterdir()} - {*FIRST, LAST})
     return [
         *(f"{home / name} (not Lomi's)" for name in strange),
+        *_caches(),
         "the folders of your projects",
         "Chromium, and an Android SDK that ANDROID_HOME names",
         "what you pasted into agent hosts (`lomi mcp-config CLIENT` says where)",
         f"this program ({sys.executable} -m pip uninstall lomi-lab)",
     ]
+
+
+def _caches() -> list[str]:
+    """What other commands have fetched into the user's cache."""
+    from lomi.demo.apk import cache_folder
+
+    demo = cache_folder(os.environ)
+    found = ((demo, "the demo's app"), (demo.parents[1] / "lomi-ci", "what ci/bench and ci/conformance compare with"))
+    return [f"{folder} ({what})" for folder, what in found if folder.is_dir()]
 
 
 def _size(path: Path) -> int:

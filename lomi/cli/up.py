@@ -77,8 +77,7 @@ def up(
                 click.echo(f"any process of this user may pair as {client.label!r}, without a secret", err=True)
     _refuse_inside(policy)
     offer = None if headless else _offer(scopes, origins, packages, phones)
-    named = tuple(device.image for device in policy.device) if policy is not None else ()
-    _check_images((*named, *phones))
+    _check_phones(policy, phones)
     _check_home()
     asked = _Asked(folder=folder, policy=policy, policy_file=policy_file, phones=phones, offer=offer)
     sys.exit(asyncio.run(_serve(asked, as_json=as_json)))
@@ -116,16 +115,17 @@ def _refuse_inside(policy: "Policy | None") -> None:
         )
 
 
-def _check_images(names: tuple[str, ...]) -> None:
-    """End the command when a phone is to run an image that there is not."""
-    from emulator_images.images import UnknownImageError, find_image, load_images
+def _check_phones(policy: "Policy | None", phones: tuple[str, ...]) -> None:
+    """End the command when a phone is to run an image that there is not, or when there are too many phones."""
+    from lomi.cli.images import images_unknown
+    from lomi.contract.limits import DESKTOP
 
-    images = load_images()
-    for name in names:
-        try:
-            find_image(images, name)
-        except UnknownImageError as unknown:
-            fail(f"no image is named {name!r}", f"known are {', '.join(unknown.known)}")
+    named = tuple(device.image for device in policy.device) if policy is not None else ()
+    if unknown := images_unknown((*named, *phones)):
+        fail("\n".join(unknown), "`lomi images list` says what each one is")
+    most = (policy.limits if policy is not None else DESKTOP).devices
+    if len(named) + len(phones) > most:
+        fail(f"{len(named) + len(phones)} phones are more than limits.devices, {most}", "start fewer")
 
 
 def _check_home() -> None:

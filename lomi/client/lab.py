@@ -3,9 +3,10 @@
 Every method here is the one of the same name there; see its docstring.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 from lomi.client import aio
 from lomi.client.acts import Act
@@ -14,6 +15,8 @@ from lomi.client.face import Face, Shown
 from lomi.client.find import Found
 from lomi.client.loop_thread import loop_thread
 from lomi.contract.model import Result
+
+T = TypeVar("T")
 
 
 class Phone(Face[aio.Phone]):
@@ -200,6 +203,10 @@ class Lab(Face[aio.Lab]):
     def project_path(self) -> str:
         """The folder of the workspace's project."""
         return self._source.project_path
+
+    def run(self, work: Callable[[aio.Lab], Coroutine[Any, Any, T]]) -> T:
+        """Run asynchronous work on this session's own loop and wait for it."""
+        return self._thread.run(work(self._source))
 
     phones = Shown(aio.Lab.phones)
     fitting = Shown(aio.Lab.fitting)

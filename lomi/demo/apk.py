@@ -50,7 +50,8 @@ def find_app(environment: Mapping[str, str], say: Callable[[str], None], *, offl
         try:
             _fetch(cached, environment)
         except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, KeyError) as error:
-            say(f"it can't be had ({type(error).__name__}); using a tiny app made here instead")
+            why = error.strerror if isinstance(error, OSError) else "pip can't fetch it"
+            say(f"it can't be had ({why}); using a tiny app made here instead")
         content = _known(cached)
     if content is not None:
         return DemoApp(content=content, package="com.github.uiautomator", origin=f"the APK of {WHEEL} (MIT)")

@@ -94,14 +94,27 @@ def descendants(pid: int, root: Path = Path("/proc")) -> dict[int, int | None]:
 
 @asynccontextmanager
 async def opened_broker(
-    policy: Path, project: Path, environment: Mapping[str, str], log: Path
+    policy: Path, project: Path, environment: Mapping[str, str], log: Path, *, dies_with_us: bool = False
 ) -> AsyncIterator[Broker]:
     """Start `lomi up --headless` and wait until it is ready; it ends with the context. Its words go to `log`.
+
+    With `dies_with_us` it also ends when this process is killed (on Linux).
 
     Raises:
         DemoFailedError: it did not become ready.
     """
-    command = [*lomi_command(), "up", "--headless", "--policy", str(policy), "--project", str(project), "--json"]
+    before = [sys.executable, "-m", "lomi.demo.dying"] if dies_with_us else []
+    command = [
+        *before,
+        *lomi_command(),
+        "up",
+        "--headless",
+        "--policy",
+        str(policy),
+        "--project",
+        str(project),
+        "--json",
+    ]
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
             *command,

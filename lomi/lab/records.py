@@ -4,8 +4,7 @@ One line is one `AttemptRecord`, written when the attempt has ended (a crashed w
 and never changed afterwards. Lines of several workers come in the order of their ends. Paths are relative to the folder
 that holds the file.
 
-The plugin writes the file that `--lomi-records` names, else the one that `LOMI_LAB_RECORDS` does: then whoever set it
-runs the attempts, so the plugin makes one attempt at each test, and leases the phones that `LOMI_LAB_PHONES` names.
+The plugin writes the file that `--lomi-records` names. Where `LOMI_LAB_PHONES` names phones, it leases those alone.
 """
 
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from typing import Literal
 import msgspec
 
 RECORDS_NAME = "records.jsonl"
-RECORDS_VARIABLE = "LOMI_LAB_RECORDS"
 PHONES_VARIABLE = "LOMI_LAB_PHONES"
 VERSION = 1
 

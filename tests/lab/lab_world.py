@@ -1,31 +1,49 @@
 """A broker with paper phones and a local page, and what its phones and that page wrote down themselves."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Any
 
 from harness import ALL_SCOPES, ClientEntry, World, opened_world, policy_text
 from harness.process import processes_that_name
 from harness.site import Site
 
+import lomi
+from lomi.client.aio import Lab as AsyncLab
 from lomi.client.find import Found
+from lomi.client.lab import Lab
 
 FORM = "lomi.paper.form"
+LABEL = "qa"
+TOKEN = "token of the tests"
+DECIDED = ("lomi_android_install_apk", "lomi_android_device_manage")
 
 
 @contextmanager
-def lab_world(site: Site, phones: Sequence[str] = ("paper-36-1",), **entry: Any) -> Iterator[World]:
+def lab_world(site: Site, phones: Sequence[str] = ("paper-36-1",), decide: Sequence[str] = DECIDED) -> Iterator[World]:
     """A broker whose one client `qa` may do everything on these phones and on the site."""
     client = ClientEntry(
-        label="qa",
+        label=LABEL,
+        token_sha256=hashlib.sha256(TOKEN.encode()).hexdigest(),
         scopes=(*ALL_SCOPES, "android.manage"),
         devices=("*",),
         origins=(site.origin,),
-        **{"decide": (), **entry},
+        decide=decide,
     )
     with opened_world(policy_text(client, phones=phones)) as made:
         yield made
+
+
+def connected(world: World) -> AbstractContextManager[Lab]:
+    """A blocking client of this world."""
+    return lomi.connect(discovery=found(world), label=LABEL, token=TOKEN)
+
+
+def connected_async(world: World) -> AbstractAsyncContextManager[AsyncLab]:
+    """The same for a test with an event loop."""
+    return lomi.connect_async(discovery=found(world), label=LABEL, token=TOKEN)
 
 
 def found(world: World) -> Found:

@@ -85,6 +85,12 @@ FAULTS: dict[str, tuple[str, str]] = {
         "takes no decision",
     ),
     "unknown device": ("version = 1\n" + GOOD + 'devices = ["phone-9"]\n', "no [[device]] is named"),
+    "a device whose name no phone can have": (
+        'version = 1\n[[device]]\nname="phöne 1"\nimage="paper-36"\n' + GOOD, "device 'phöne 1': a name is letters"
+    ),
+    "an image that there is not": (
+        'version = 1\n[[device]]\nname="a"\nimage="paper-1"\n' + GOOD, "no image is named 'paper-1'"
+    ),
     "two devices of a name": ('version = 1\n[[device]]\nname="a"\nimage="paper-36"\n' * 1
         + '[[device]]\nname="a"\nimage="paper-36"\n' + GOOD, "two devices"),
     "two clients of a label": ("version = 1\n" + GOOD + GOOD, "two clients"),

@@ -90,7 +90,10 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiptRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One stored receipt; times are seconds since the epoch. `code` and `reason` say why it did not succeed."""
+    """One stored receipt; times are seconds since the epoch.
+
+    `code` and `reason` say why it did not succeed; `sha256` is of the file it was about, where its result names one.
+    """
 
     sequence: int
     operation_id: str
@@ -107,6 +110,7 @@ class ReceiptRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     created_s: int
     updated_s: int
+    sha256: str | None = None
 
 
 class ReceiptPage(msgspec.Struct, frozen=True, kw_only=True):

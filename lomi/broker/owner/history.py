@@ -9,11 +9,12 @@ MOST_ROWS = 500
 
 
 class _Ending(msgspec.Struct, frozen=True):
-    """What a failed operation's result says of itself; a result of success has neither field."""
+    """What a result says of itself: a failed one its code and reason, one about a file the file's hash."""
 
     kind: str = ""
     code: str | None = None
     reason: str | None = None
+    sha256: str | None = None
 
 
 async def receipt_page(
@@ -47,6 +48,7 @@ def _row(receipt: StoredReceipt) -> ReceiptRow:
         reason=ending.reason,
         created_s=receipt.created_s,
         updated_s=receipt.updated_s,
+        sha256=ending.sha256,
     )
 
 
@@ -57,4 +59,4 @@ def _ending(result: bytes | None) -> _Ending:
         ending = msgspec.json.decode(result, type=_Ending)
     except msgspec.DecodeError:
         return _Ending()
-    return ending if ending.kind == "failure" else _Ending()
+    return ending if ending.kind == "failure" else _Ending(sha256=ending.sha256)

@@ -44,6 +44,11 @@ class Lab:
         self._terminals: list[Terminal] = []
 
     @property
+    def session(self) -> Session:
+        """For tools that have no method here: typed reads, acts with receipts, fresh keys."""
+        return self._session
+
+    @property
     def receipts(self) -> tuple[Act[Result], ...]:
         """The acts of this session in the order of their ends, at most the last 4096."""
         return self._session.acts

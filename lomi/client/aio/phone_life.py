@@ -139,6 +139,7 @@ class PhoneLife:
         """Stop it if it runs and erase its data; start it anew afterwards.
 
         Raises:
+            TargetNotFoundError: it is one of the owner's policy file, which no client manages.
             ScopeDeniedError: the grant lacks `android.manage`, or nobody decides it.
         """
         if self.running:

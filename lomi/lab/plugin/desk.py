@@ -15,6 +15,7 @@ from lomi.contract.android import DeviceView
 from lomi.lab.plugin import infra
 from lomi.lab.plugin.attempt import Attempt
 from lomi.lab.plugin.evidence import Evidence
+from lomi.lab.plugin.makers import Makers
 from lomi.lab.plugin.options import Options, read_options
 from lomi.lab.plugin.place import OwnBroker, Place, reap_keepers
 from lomi.lab.plugin.stations import RECORD_ATTRIBUTE, Stations
@@ -40,7 +41,7 @@ class Desk:
         )
         self._lab: Lab | None = None
         self._numbers: dict[str, int] = {}
-        self._renewed: dict[str, str] = {}
+        self._makers = Makers()
         self.attempt: Attempt | None = None
 
     def _own_broker(self, config: pytest.Config) -> OwnBroker:
@@ -75,6 +76,7 @@ class Desk:
         try:
             yield lab
         finally:
+            self._makers.delete_all(lab)
             self._lab = None
             opening.__exit__(None, None, None)
             reap_keepers()
@@ -84,9 +86,16 @@ class Desk:
         """A phone under this test's own lease, in the state that the options ask for."""
         attempt = self._now()
         marker = request.node.get_closest_marker("lomi_phone")
-        phone = self._leased(lab, str(marker.args[0]) if marker is not None and marker.args else self.options.phone)
+        wanted = str(marker.args[0]) if marker is not None and marker.args else self.options.phone
+        how, key = self.options.reset, self._key()
+        if how == "wipe" or how == "fresh":  # noqa: PLR1714  mypy narrows this
+            with attempt.measuring("boot"):
+                wanted = self._makers.ready(lab, wanted or IMAGE, key, how)
+        phone = self._leased(lab, wanted)
         try:
-            self._renew(phone, attempt, request)
+            if how == "restart" and self._makers.due(phone.name, key):
+                with attempt.measuring("boot"):
+                    phone.restart()
             attempt.phones.append(phone)
             attempt.took("phone", phone.name, phone)
             yield phone
@@ -120,6 +129,8 @@ class Desk:
         return phone
 
     def _mine(self, lab: Lab, wanted: str | None) -> tuple[DeviceView, ...]:
+        if self.options.reset in ("wipe", "fresh"):
+            return lab.fitting(wanted)
         if self._granted:
             devices = {device.name: device for device in lab.phones()}
             return tuple(devices[name] for name in self._granted if name in devices)
@@ -130,23 +141,11 @@ class Desk:
             return (pool[number],)
         return tuple(device for device in fitting if device in pool)
 
-    def _renew(self, phone: Phone, attempt: Attempt, request: pytest.FixtureRequest) -> None:
-        """Make the phone as new where the options say so, once for each test, module or session."""
-        options = self.options
-        if options.reset == "reuse":
-            return
-        module = request.node.nodeid.partition("::")[0]
-        key = {"test": f"{attempt.node_id} {attempt.number}", "module": module, "session": "all"}[options.each]
-        untouched = phone.device_id not in self._renewed and phone.booted and options.reset == "fresh"
-        if self._renewed.get(phone.device_id) != key and not untouched:
-            with attempt.measuring("boot"):
-                if options.reset == "wipe":
-                    phone.wipe()
-                    phone.start()
-                    phone.lease()
-                else:
-                    phone.restart()
-        self._renewed[phone.device_id] = key
+    def _key(self) -> str:
+        """What stays the same for as long as a phone need not be made as new."""
+        attempt = self._now()
+        module = attempt.node_id.partition("::")[0]
+        return {"test": f"{attempt.node_id} {attempt.number}", "module": module, "session": "all"}[self.options.each]
 
     @contextmanager
     def page(self, lab: Lab) -> Iterator[Page]:

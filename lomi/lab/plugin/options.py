@@ -8,9 +8,9 @@ from typing import Literal, cast
 
 import pytest
 
-Reset = Literal["reuse", "wipe", "fresh"]
+Reset = Literal["reuse", "restart", "wipe", "fresh"]
 Each = Literal["test", "module", "session"]
-RESETS = ("reuse", "wipe", "fresh")
+RESETS = ("reuse", "restart", "wipe", "fresh")
 EACH = ("test", "module", "session")
 _NO_VIDEO = (
     "lomi: --video {} can't be kept: this broker offers its clients no stream of frames; "
@@ -36,8 +36,9 @@ def add_options(parser: pytest.Parser, *, shared: bool) -> None:
         "--phone-reset",
         metavar="HOW[:EACH]",
         default="reuse",
-        help="reuse: go on with the running phone; fresh: boot it anew; wipe: erase its data first. "
-        "EACH is test (default), module or session: what it is done before.",
+        help="reuse: go on with the running phone; restart: boot it anew; wipe: erase its data first; "
+        "fresh: another phone. EACH is test (default), module or session: what it is done before. "
+        "For wipe and fresh each worker makes a phone of its own.",
     )
     group.addoption(
         "--infra-retries",

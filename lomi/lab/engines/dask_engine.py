@@ -1,0 +1,379 @@
+"""Shards on many hosts: Dask carries orders to hosts and answers back; which of them count is decided here.
+
+Dask never runs an order twice by itself (`allowed-failures` is 0). A host that is gone loses its shards as a whole, and
+the run queues their tests again under new numbers; what the lost host may still answer is heard by nobody.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import msgspec
+from distributed import Client
+from distributed.client import FutureCancelledError
+from distributed.core import Status
+from distributed.scheduler import KilledWorker
+
+from lomi.lab import host_tasks
+from lomi.lab.engine import EngineFailedError, HostLostError, NeedsUnmetError, Shelf
+from lomi.lab.engines.dask_hosts import Seat, Seats
+from lomi.lab.host_orders import Hashes, HostAnswer, HostFacts, Lanes, ShardOrder
+from lomi.lab.host_place import ClusterPlace
+from lomi.lab.host_security import LOST_S, configure, security
+from lomi.lab.plan import Plan
+from lomi.lab.shard import FileByHash, Needs, Segment, Shard, ShardResult
+
+CALL_S = 30.0
+"""How long a host may take for a small question; files and pictures travel in such calls one by one."""
+HOSTS_S = 60.0
+"""How long a run waits for a host, at its start and after it lost all."""
+_LOOK_S = 0.25
+_KEEP_S = 10.0
+_AT_ONCE = 4
+_TROUBLE = (OSError, TimeoutError, KeyError, host_tasks.NoHostError, msgspec.DecodeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaskSetting:
+    """A run on a cluster.
+
+    Attributes:
+        address: `dask://HOST:PORT` or `tls://HOST:PORT`.
+        place: this member's certificate.
+        run: a name that no other run has.
+        plan: the plan; its broker table is not used, each host has its own policy.
+        shelf: where files are taken from and artifacts go.
+    """
+
+    address: str
+    place: ClusterPlace
+    run: str
+    plan: Plan
+    shelf: Shelf
+
+
+class DaskEngine:
+    """Made by `opened_dask_engine`; see `lomi.lab.engine.Engine` for what it promises."""
+
+    def __init__(self, setting: DaskSetting, client: Client) -> None:
+        self._setting = setting
+        self._client = client
+        self._seats = Seats(setting.plan)
+        self._refused: set[str] = set()
+        self._running = 0
+        self._cancelled = False
+        self._failed: str | None = None
+
+    @property
+    def capacity(self) -> int:
+        """How many shards fit on the hosts that are there now."""
+        return 0 if self._failed else self._seats.capacity
+
+    @property
+    def ships_files(self) -> bool:
+        """Hosts have none of the tests' files."""
+        return True
+
+    def check(self, needs: Needs) -> None:
+        """Whether some host could give this; unknown, and so not refused, while none has come.
+
+        Raises:
+            NeedsUnmetError: none could.
+        """
+        self._seats.check(needs)
+
+    async def run(self, shard: Shard, needs: Needs) -> ShardResult:
+        """Run one shard; see `Engine.run`."""
+        seat = await self._seat(needs)
+        if seat is None:
+            return ShardResult(shard=shard.number, host="", attempts=(), trouble="cancelled")
+        units = self._seats.units(needs)
+        self._running += 1
+        seat.used += units
+        try:
+            await self._send(seat, shard.files)
+            answer = await self._ordered(seat, shard, needs)
+            result = self._judged(seat, answer)
+            await self._fetch(seat, result)
+        finally:
+            seat.used -= units
+            self._running -= 1
+            await self._seats.told()
+        return result
+
+    async def _seat(self, needs: Needs) -> Seat | None:
+        """A host with room; None once the run is cancelled.
+
+        Raises:
+            EngineFailedError: there has been no host for a minute.
+        """
+        while True:
+            async with self._seats.changed:
+                if self._failed is not None:
+                    raise EngineFailedError(self._failed)
+                self.check(needs)
+                if self._cancelled:
+                    return None
+                if (seat := self._seats.free(needs)) is not None:
+                    return seat
+                try:
+                    async with asyncio.timeout(HOSTS_S):
+                        await self._seats.changed.wait()
+                except TimeoutError as error:
+                    if not self._seats.all:
+                        raise EngineFailedError(f"no host was there for {HOSTS_S:g} s") from error
+
+    async def _ordered(self, seat: Seat, shard: Shard, needs: Needs) -> HostAnswer:
+        """Give an order to a host and wait for its answer, or for its end."""
+        order = ShardOrder(run=self._setting.run, plan=self._setting.plan, shard=shard, needs=needs)
+        future = self._client.submit(
+            host_tasks.run_shard,
+            msgspec.json.encode(order),
+            key=f"lomi-{self._setting.run}-{shard.number}",
+            workers=[seat.address],
+            allow_other_workers=False,
+            resources=self._seats.resources(needs),
+            retries=0,
+            pure=False,
+        )
+        answered = asyncio.ensure_future(_result(future))
+        gone = asyncio.ensure_future(seat.gone.wait())
+        try:
+            await asyncio.wait((answered, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not answered.done():
+                raise HostLostError(seat.facts.name, f"it has been silent for {LOST_S:g} s, or its process ended")
+            return msgspec.json.decode(answered.result(), type=HostAnswer)
+        except KilledWorker as error:
+            raise HostLostError(seat.facts.name, "its process ended with this shard on it") from error
+        except (FutureCancelledError, *_TROUBLE) as error:
+            raise HostLostError(seat.facts.name, _line(error)) from error
+        finally:
+            gone.cancel()
+            answered.cancel()
+            with suppress(*_TROUBLE):
+                await future.cancel()  # type: ignore[no-untyped-call]
+
+    def _judged(self, seat: Seat, answer: HostAnswer) -> ShardResult:
+        if answer.failure == "needs_unmet":
+            raise NeedsUnmetError(answer.message)
+        if answer.result is None:
+            raise HostLostError(seat.facts.name, answer.message)
+        return answer.result
+
+    async def _fetch(self, seat: Seat, result: ShardResult) -> None:
+        """Bring the artifacts of a result to our shelf, each checked against its hash.
+
+        Raises:
+            HostLostError: the host went before all were here; the shard does not count.
+        """
+        shelf, places = self._setting.shelf, asyncio.Semaphore(_AT_ONCE)
+        named = {artifact.sha256 for attempt in result.attempts for artifact in attempt.artifacts}
+        wanted = await asyncio.to_thread(lambda: [sha256 for sha256 in named if not _has(shelf, sha256)])
+
+        async def fetch(sha256: str) -> None:
+            async with places:
+                content = await self._ask(seat, host_tasks.read, sha256)
+                if not isinstance(content, bytes) or hashlib.sha256(content).hexdigest() != sha256:
+                    raise HostLostError(seat.facts.name, "an artifact is not what its hash says")
+                await asyncio.to_thread(shelf.put, content)
+
+        for outcome in await asyncio.gather(*(fetch(sha256) for sha256 in wanted), return_exceptions=True):
+            if isinstance(outcome, _TROUBLE):
+                raise HostLostError(seat.facts.name, f"artifacts did not arrive: {_line(outcome)}") from outcome
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _ask(self, seat: Seat, task: Callable[..., Awaitable[object]], *words: object) -> object:
+        """Call one of `host_tasks` on one host, now and beside what runs there.
+
+        Raises:
+            OSError, TimeoutError, KeyError: it did not answer, or said that it can't.
+        """
+        async with asyncio.timeout(CALL_S):
+            answers = await self._client.run(task, *words, workers=[seat.address])
+        return answers[seat.address]
+
+    async def _ask_all(self, task: Callable[..., Awaitable[object]], *words: object) -> list[object]:
+        """The same on all hosts; those that don't answer are left out."""
+        asked = (self._ask(seat, task, *words) for seat in self._seats.all)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        return [answer for answer in answers if not isinstance(answer, BaseException)]
+
+    async def cancel(self) -> None:
+        """End every shard that runs or waits."""
+        self._cancelled = True
+        await self._seats.told()
+        await self._ask_all(host_tasks.cancel, self._setting.run)
+        async with self._seats.changed:
+            await self._seats.changed.wait_for(lambda: self._running == 0)
+
+    async def finish(self) -> tuple[Segment, ...]:
+        """The last stretches of the lanes of all hosts that are there."""
+        told = await self._ask_all(host_tasks.finish, self._setting.run)
+        lanes = [msgspec.json.decode(answer, type=Lanes) for answer in told if isinstance(answer, bytes)]
+        return tuple(segment for each in lanes for segment in each.segments)
+
+    async def anchor(self, content: bytes) -> str | None:
+        """Have the broker of one of the hosts keep the hash of some content."""
+        for seat in self._seats.all:
+            with suppress(*_TROUBLE):
+                operation = await self._ask(seat, host_tasks.anchor, self._setting.run, content)
+                if isinstance(operation, str):
+                    return operation
+        return None
+
+    async def end(self) -> None:
+        """Tell every host that the run is over."""
+        await self._ask_all(host_tasks.end, self._setting.run)
+
+    async def watch(self, tasks: asyncio.TaskGroup) -> None:
+        """Follow who is there; `opened_dask_engine` runs this."""
+        loop = asyncio.get_running_loop()
+        silent_since, kept = loop.time(), loop.time()
+        while True:
+            try:
+                present = await self._present()
+                silent_since = loop.time()
+            except _TROUBLE as error:
+                if loop.time() - silent_since > LOST_S or self._client.status == "closed":
+                    await self._fail(f"the scheduler is gone: {_line(error)}")
+                    return
+                present = None
+            if present is not None:
+                known = {seat.address for seat in self._seats.all}
+                for address in known - present:
+                    await self._seats.drop(address)
+                self._refused &= present
+                for address in present - known - self._refused:
+                    await self._welcome(address)
+            if loop.time() - kept > _KEEP_S:
+                kept = loop.time()
+                tasks.create_task(self._keep(), name="lomi-lab-keep")
+            await asyncio.sleep(_LOOK_S)
+
+    async def _present(self) -> set[str]:
+        async with asyncio.timeout(CALL_S):
+            scheduler = self._client.scheduler
+            if scheduler is None:
+                raise ConnectionError("the connection is closed")
+            told = await scheduler.identity()
+        running = Status.running.name
+        return {address for address, worker in told["workers"].items() if worker.get("status", running) == running}
+
+    async def _keep(self) -> None:
+        await self._ask_all(host_tasks.keep, self._setting.run)
+
+    async def _fail(self, why: str) -> None:
+        self._failed = why
+        for seat in self._seats.all:
+            await self._seats.drop(seat.address)
+        await self._seats.told()
+
+    async def _welcome(self, address: str) -> None:
+        """Get to know a new host."""
+        try:
+            async with asyncio.timeout(CALL_S):
+                answers = await self._client.run(host_tasks.facts, workers=[address])
+            facts = msgspec.json.decode(answers[address], type=HostFacts)
+        except _TROUBLE:
+            return
+        if await self._seats.add(address, facts) is None:
+            self._refused.add(address)
+
+    async def _send(self, seat: Seat, files: tuple[FileByHash, ...]) -> None:
+        """Send a host what it lacks of the tests' files; once for each host.
+
+        Raises:
+            HostLostError: it went before all were there.
+        """
+        shelf = self._setting.shelf
+        async with seat.sending:
+            if seat.sent == files:
+                return
+            hashes = Hashes(sha256=tuple(sorted({file.sha256 for file in files})))
+            try:
+                lacking = await self._ask(seat, host_tasks.missing, msgspec.json.encode(hashes))
+                assert isinstance(lacking, bytes)
+                for sha256 in msgspec.json.decode(lacking, type=Hashes).sha256:
+                    content = await asyncio.to_thread(shelf.path_of(sha256).read_bytes)
+                    await self._ask(seat, host_tasks.put, content)
+            except _TROUBLE as error:
+                raise HostLostError(seat.facts.name, f"the tests' files did not arrive: {_line(error)}") from error
+            seat.sent = files
+
+    async def wait_for_host(self) -> None:
+        """Wait until a host is known.
+
+        Raises:
+            EngineFailedError: none came within a minute.
+        """
+        try:
+            async with asyncio.timeout(HOSTS_S), self._seats.changed:
+                await self._seats.changed.wait_for(lambda: self._failed is not None or bool(self._seats.all))
+        except TimeoutError as error:
+            raise EngineFailedError(f"no host with what the plan needs has joined within {HOSTS_S:g} s") from error
+        if self._failed is not None:
+            raise EngineFailedError(self._failed)
+
+
+async def _result(future: Awaitable[bytes]) -> bytes:
+    return await future
+
+
+def _has(shelf: Shelf, sha256: str) -> bool:
+    try:
+        shelf.path_of(sha256)
+    except KeyError:
+        return False
+    return True
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+def _client(address: str, place: ClusterPlace) -> Client:
+    made: Client = Client(  # type: ignore[no-untyped-call]
+        address, security=security(place), asynchronous=True, timeout=CALL_S, set_as_default=False
+    )
+    return made
+
+
+async def _closed(client: Client) -> None:
+    await client.close()  # type: ignore[no-untyped-call]
+
+
+@asynccontextmanager
+async def opened_dask_engine(setting: DaskSetting) -> AsyncIterator[DaskEngine]:
+    """An engine on the hosts of a cluster; rooms on the hosts end with the context.
+
+    Raises:
+        EngineFailedError: the scheduler can't be reached or does not take us, or no host came.
+    """
+    configure()
+    address = "tls://" + setting.address.removeprefix("dask://").removeprefix("tls://")
+    client = _client(address, setting.place)
+    try:
+        await client
+    except (OSError, TimeoutError) as error:
+        await _closed(client)
+        raise EngineFailedError(f"the scheduler {address} can't be reached: {_line(error)}") from error
+    failure: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            engine = DaskEngine(setting, client)
+            watching = tasks.create_task(engine.watch(tasks), name="lomi-lab-hosts")
+            try:
+                await engine.wait_for_host()
+                yield engine
+            except BaseException as error:  # noqa: BLE001  # raised below, outside the group that would wrap it
+                failure = error
+            finally:
+                await engine.end()
+                watching.cancel()
+    finally:
+        await _closed(client)
+    if failure is not None:
+        raise failure

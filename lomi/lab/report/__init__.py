@@ -1,0 +1,1 @@
+"""What a run leaves: JSON, JUnit XML, one HTML page, the files of every attempt, and the hashes of all of it."""

@@ -1,0 +1,102 @@
+"""Writes a report into its folder: whole files under their names or none, nothing over an earlier attempt."""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from lomi.lab.engine import Shelf
+from lomi.lab.report.junit import junit
+from lomi.lab.report.model import RunReport, path_of
+from lomi.lab.report.page import page
+
+MARK = "made-by-lomi-lab"
+"""Names the file that marks a folder as a report: only such a folder is emptied for the next run."""
+REPORT, JUNIT, PAGE, MANIFEST, ANCHOR = "report.json", "junit.xml", "report.html", "manifest.json", "anchor.json"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The SHA-256 of every file of a report by its path, but for the manifest itself and its anchor."""
+
+    version: int = 1
+    files: dict[str, str]
+
+
+class Anchor(msgspec.Struct, frozen=True, kw_only=True):
+    """The operation whose receipt holds the manifest's SHA-256; None where no broker took it, and why."""
+
+    version: int = 1
+    manifest_sha256: str
+    operation_id: str | None = None
+    home: str | None = None
+    why: str | None = None
+
+
+class FolderTakenError(Exception):
+    """Raised when a folder for a report holds other things; nothing in it was touched."""
+
+
+def prepared(folder: Path) -> Path:
+    """An empty report folder; one that an earlier run made is emptied. Blocks.
+
+    Raises:
+        FolderTakenError: there is something else in it.
+        OSError: it can't be made.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARK).exists():
+            raise FolderTakenError(f"{folder} holds other things; name another folder with --into")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
+    return folder
+
+
+def save(run: RunReport, shelf: Shelf, folder: Path) -> bytes:
+    """Write everything but the anchor; the content of the manifest. Blocks.
+
+    The small files that count come first: where the disk fills up, those are whole.
+
+    Raises:
+        OSError: something could not be written; what was written is whole.
+    """
+    hashes: dict[str, str] = {}
+    for name, content in (
+        (REPORT, msgspec.json.format(msgspec.json.encode(run), indent=1)),
+        (JUNIT, junit(run)),
+        (PAGE, page(run, shelf).encode("utf-8", "backslashreplace")),
+    ):
+        hashes[name] = put(folder / name, content)
+    for test in run.tests:
+        for attempt in test.attempts:
+            for place, artifact in enumerate(attempt.artifacts, 1):
+                path = path_of(test, attempt, artifact, place)
+                _copy(shelf.path_of(artifact.sha256), folder / path)
+                hashes[path] = artifact.sha256
+    hashes[MARK] = hashlib.sha256((folder / MARK).read_bytes()).hexdigest()
+    content = msgspec.json.format(msgspec.json.encode(Manifest(files=hashes)), indent=1)
+    put(folder / MANIFEST, content)
+    return content
+
+
+def put(path: Path, content: bytes) -> str:
+    """Write a file whole, or not at all; its SHA-256."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        with beside.open("wb") as target:
+            target.write(content)
+            target.flush()
+            os.fsync(target.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy an artifact into its attempt's folder; what is there already stays, and is an error."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source.open("rb") as reading, target.open("xb") as writing:
+        shutil.copyfileobj(reading, writing)

@@ -1,0 +1,96 @@
+"""A press and its release are one click on one node, however late the release comes; what is lost is said to be."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from browser_site import Answer, Site
+from browser_steps import Effects, node, text, visit
+
+from browser import actions
+from browser.errors import NotDeliveredError, UnresponsiveError
+from browser.page import Page
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+RESTLESS = """<style>body { margin: 0 } #pad { height: 0 }</style><div id=pad></div><button id=b>Press</button>
+<p id=out>0</p><script>
+b.onclick = (event) => { if (event.isTrusted) out.textContent++ };
+addEventListener('pointerdown', () => setInterval(() => { pad.style.height = '80px' }, 1), true);
+</script>"""
+
+
+def late_release(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let each release reach the engine that much after its press, as on a machine that is busy elsewhere."""
+    dispatch = actions.dispatch_mouse
+
+    async def held(page: Page, kind: str, x: float, y: float, **more: Any) -> None:
+        if kind == "mouseReleased":
+            await asyncio.sleep(seconds)
+        await dispatch(page, kind, x, y, **more)
+
+    monkeypatch.setattr(actions, "dispatch_mouse", held)
+
+
+async def test_a_shift_between_press_and_release_loses_no_click(
+    site: Site, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page moves its button every millisecond once it is pressed: the click is there all the same, once."""
+    snapshot = await visit(page, site.show(RESTLESS))
+    late_release(monkeypatch, 0.1)
+    acted = await actions.click(page, node(snapshot, "button").ref)
+    assert await text(page) == "1"
+    assert acted.delivered
+    assert acted.released_on is None
+
+
+async def test_a_release_that_comes_too_late_is_said_to_have_missed(
+    site: Site, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the release lands on something else, the answer says so and on what: no click is claimed."""
+    snapshot = await visit(page, site.show(RESTLESS))
+    late_release(monkeypatch, 0.8)
+    acted = await actions.click(page, node(snapshot, "button").ref)
+    assert await text(page) == "0"
+    assert acted.released_on is not None
+
+
+async def test_a_press_that_is_not_acknowledged_is_unknown(
+    site: Site, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that hangs in its own handler: the outcome is unknown, never a click that was dispatched."""
+    body = """<button onpointerdown="const end = performance.now() + 900; while (performance.now() < end);">Press
+    </button><p id=out></p>"""
+    snapshot = await visit(page, site.show(body))
+    effects = Effects()
+    monkeypatch.setattr(actions, "DISPATCH_S", 0.3)
+    with pytest.raises(UnresponsiveError) as caught:
+        await actions.click(page, node(snapshot, "button").ref, effect=effects.effect())
+    assert not caught.value.proves_no_effect
+    assert effects.errors == ["UnresponsiveError"]
+
+
+async def test_a_press_that_no_document_saw_is_not_called_delivered(
+    site: Site, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine acknowledges input that reaches nothing: not a success."""
+    snapshot = await visit(page, site.show("<button onclick='out.textContent++'>Press</button><p id=out>0</p>"))
+
+    async def swallowed(*_given: Any, **_more: Any) -> None:
+        """Say that it was sent."""
+
+    monkeypatch.setattr(actions, "dispatch_mouse", swallowed)
+    with pytest.raises(NotDeliveredError):
+        await actions.click(page, node(snapshot, "button").ref)
+    assert await text(page) == "0"
+
+
+async def test_a_link_that_downloads_is_waited_for(site: Site, page: Page) -> None:
+    """A server that answers late: the observation still has the download that the click began."""
+    answer = site.pages["/file"] = Answer(b"content", headers={"content-type": "application/octet-stream"})
+    answer.hold = asyncio.Event()
+    snapshot = await visit(page, site.show("<a href=/file download>Get</a>"))
+    asyncio.get_running_loop().call_later(0.4, answer.hold.set)
+    acted = await actions.click(page, node(snapshot, "link").ref)
+    assert len(acted.observation.downloads) == 1
+    assert acted.observation.settled
