@@ -14,11 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from browser.errors import BrowserError, NoSuchThingError, PageEndedError, ProtocolError
+from browser.errors import BlockedError, BrowserError, NoSuchThingError, PageEndedError
 from browser.network import NetworkEntry
 from browser.page import Page
 from browser.profile import Profile
 
+TRACE_S = 600.0
 _VERSION = 8
 MOST_PICTURES = 2_000
 MOST_LINES = 10_000
@@ -109,38 +110,56 @@ def _har(page: Page, entry: NetworkEntry) -> dict[str, object]:
 
 
 class Trace:
-    """The one trace that may run over a context: the pages that are open when it starts."""
+    """The one trace that may run over a context; dropped when nobody has stopped it in time.
 
-    def __init__(self, profile: Profile, now: Callable[[], float] = time.time) -> None:
+    It covers the pages that are open when it starts.
+    """
+
+    def __init__(self, profile: Profile, *, seconds: float = TRACE_S, now: Callable[[], float] = time.time) -> None:
+        self.running = False
         self._profile = profile
+        self._seconds = seconds
         self._now = now
+        self._timer: asyncio.TimerHandle | None = None
         self._began = 0.0
         self._recordings: list[_Recording] = []
-        self.running = False
 
     async def start(self) -> None:
-        """Begin. Raises ProtocolError when one is running already, PageEndedError."""
+        """Begin. Raises BlockedError (``trace_running``) when one is running already, PageEndedError."""
         if self.running:
-            raise ProtocolError("protocol_error", said="a trace is running")
+            raise BlockedError("trace_running")
         pages = list(self._profile.pages.values())
         if not pages:
             raise PageEndedError("closed")
+        self.running = True
         self._began = self._now()
         self._recordings = [_Recording(page, page.clock()) for page in pages]
         for recording in self._recordings:
             recording.page.background(recording.watch())
-        self.running = True
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self.drop)
 
     async def stop(self, into: Path) -> int:
         """End it and write the zip file; its size in bytes. Raises NoSuchThingError when none runs."""
         if not self.running:
             raise NoSuchThingError("no_such_trace")
+        recordings = self._ended()
+        for recording in recordings:
+            await recording.done.wait()
+        return await asyncio.to_thread(self._write, into, recordings)
+
+    def drop(self) -> None:
+        """End it and keep nothing; does not wait."""
+        if self.running:
+            self._ended()
+
+    def _ended(self) -> list[_Recording]:
         self.running = False
+        if self._timer is not None:
+            self._timer.cancel()
         recordings, self._recordings = self._recordings, []
         for recording in recordings:
             recording.over.set()
-            await recording.done.wait()
-        return await asyncio.to_thread(self._write, into, recordings)
+        return recordings
 
     def _write(self, into: Path, recordings: list[_Recording]) -> int:
         head: dict[str, object] = {

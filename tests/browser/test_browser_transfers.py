@@ -11,7 +11,7 @@ from browser_site import Answer, Request, Site
 from browser_steps import Effects, node, text, visit
 
 from browser import transfers
-from browser.errors import NoSuchThingError, ProtocolError, RefusedError, StaleRefError, TransferFailedError
+from browser.errors import BlockedError, NoSuchThingError, RefusedError, StaleRefError, TransferFailedError
 from browser.page import Page
 from browser.trace import Trace
 
@@ -143,7 +143,7 @@ async def test_a_trace_is_a_file_on_request(site: Site, page: Page, tmp_path: Pa
     with pytest.raises(NoSuchThingError):
         await trace.stop(tmp_path / "t.zip")
     await trace.start()
-    with pytest.raises(ProtocolError):
+    with pytest.raises(BlockedError):
         await trace.start()
     await visit(page, site.show("<h1>x</h1>"))
     assert await trace.stop(tmp_path / "t.zip") > 1000
