@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from browser.errors import BrowserError, ContextGoneError
-from browser.inspector.connection import Session
+from browser.inspector.connection import Session, decoded
 from browser.wire import ATTACH_S, DOM_DEADLINE_S, Faults, ask, listen, send
 from browser.world import SOURCE, WORLD_NAME, World
 
@@ -202,14 +202,18 @@ class FrameTree:
         listen(session, "Target.detachedFromTarget", _SessionGone, self._separate_gone, faults)
         for told in self.on_session:
             told(session)
-        tree, *_ = await asyncio.gather(
-            ask(session, "Page.getFrameTree", {}, _Tree, deadline_s=ATTACH_S),
+        await asyncio.gather(
+            send(session, "Page.getFrameTree", deadline_s=ATTACH_S, received=lambda raw: self._plant(session, raw)),
             self._begun(session),
         )
-        self._local_roots[session] = tree.frame_tree.frame.id
+
+    def _plant(self, session: Session, raw: msgspec.Raw) -> None:
+        """Take the frames as they stand, before any event that follows is heard."""
+        tree = decoded(raw, _Tree).frame_tree
+        self._local_roots[session] = tree.frame.id
         if session is self.session:
-            self.main_id = tree.frame_tree.frame.id
-        pending = [tree.frame_tree]
+            self.main_id = tree.frame.id
+        pending = [tree]
         while pending:
             branch = pending.pop()
             self.facts[branch.frame.id] = branch.frame

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from browser.errors import UnresponsiveError
-from browser.inspector.connection import Session, decoded
+from browser.inspector.connection import Received, Session, decoded
 
 T = TypeVar("T")
 
@@ -44,9 +44,14 @@ def listen(session: Session, event: str, shape: type[T], handler: Callable[[T], 
 
 
 async def send(
-    session: Session, method: str, params: Mapping[str, object] | None = None, *, deadline_s: float = DOM_DEADLINE_S
+    session: Session,
+    method: str,
+    params: Mapping[str, object] | None = None,
+    *,
+    deadline_s: float = DOM_DEADLINE_S,
+    received: Received | None = None,
 ) -> msgspec.Raw:
-    """One protocol call.
+    """One protocol call; `received` as for `Session.call`.
 
     Raises:
         ContextGoneError: the document went away.
@@ -56,7 +61,7 @@ async def send(
     """
     try:
         async with asyncio.timeout(deadline_s):
-            return await session.call(method, params)
+            return await session.call(method, params, received=received)
     except TimeoutError:
         raise UnresponsiveError("page_unresponsive", call=method) from None
 

@@ -10,6 +10,7 @@ import msgspec
 from browser.errors import BrowserError, ContextGoneError, PageEndedError, ProtocolError
 
 T = TypeVar("T")
+Received = Callable[[msgspec.Raw], None]
 
 _GONE = ("Target closed", "Session with given id not found", "No target with given id", "Inspected target")
 _NO_CONTEXT = (
@@ -81,10 +82,15 @@ class Session:
         self.on_ended: list[Callable[[], None]] = []
         self._connection = connection
         self._handlers: dict[str, list[Callable[[msgspec.Raw], None]]] = {}
-        self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[msgspec.Raw], Received | None]] = {}
 
-    async def call(self, method: str, params: Mapping[str, object] | None = None) -> msgspec.Raw:
+    async def call(
+        self, method: str, params: Mapping[str, object] | None = None, *, received: Received | None = None
+    ) -> msgspec.Raw:
         """One call, sent at once and in order; its answer as the engine wrote it.
+
+        `received` is told of the answer before any event that follows it; whoever awaits is told after all that came
+        along with it. It must not raise.
 
         Raises:
             ContextGoneError: the document went away.
@@ -95,7 +101,7 @@ class Session:
             raise PageEndedError(self.ended)
         answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
         number = self._connection.write(self.name, method, params or {})
-        self._waiting[number] = answer
+        self._waiting[number] = (answer, received)
         try:
             return await answer
         finally:
@@ -126,7 +132,7 @@ class Session:
             return
         self.ended = reason
         self._connection.sessions.pop(self.name, None)
-        for answer in self._waiting.values():
+        for answer, _ in self._waiting.values():
             if not answer.done():
                 answer.set_exception(PageEndedError(reason))
         for told in self.on_ended:
@@ -138,13 +144,15 @@ class Session:
             for handler in tuple(self._handlers.get(message.method, ())):
                 handler(message.params)
             return
-        answer = self._waiting.get(message.id or 0)
+        answer, received = self._waiting.get(message.id or 0, (None, None))
         if answer is None or answer.done():
             return
         if message.error is not None:
             answer.set_exception(_error_of(message.error.message))
-        else:
-            answer.set_result(message.result)
+            return
+        if received is not None:
+            received(message.result)
+        answer.set_result(message.result)
 
 
 class Connection(asyncio.Protocol):
