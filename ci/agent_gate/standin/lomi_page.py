@@ -4,15 +4,7 @@ import re
 
 from agent_gate.standin.lomi_hand import Page, Session, Steps
 from agent_gate.standin.lomi_phone import started
-from agent_gate.standin.part import LostError, Part, Script
-
-
-def url_of(part: Part) -> str:
-    """The address that the prompt names."""
-    found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]+", part.prompt)
-    if found is None:
-        raise LostError("the prompt names no address")
-    return found[0]
+from agent_gate.standin.part import LostError, Part, Script, url_of
 
 
 def opened(part: Part) -> Steps[Page]:
