@@ -31,6 +31,7 @@ _STATES: dict[str, RuntimeState] = {
     "failed": "exited",
 }
 _SIMULATED = "SIMULATED: this phone is paper, not Android"
+_ADB_ONLY = "the emulator's own channel is not used ({}): over adb there is no second finger, and text is ASCII only"
 
 
 class Lives:
@@ -120,7 +121,9 @@ class Lives:
 
     def limitations(self, phone: Phone) -> tuple[str, ...]:
         """What an agent must know of a phone."""
-        return (_SIMULATED,) if phone.spec.simulated else ()
+        told = (_SIMULATED,) if phone.spec.simulated else ()
+        missing = phone.without_engine
+        return told if missing is None else (*told, _ADB_ONLY.format(missing))
 
     def all_limitations(self) -> tuple[str, ...]:
         """What status says of the phones."""
