@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from agent_gate.judge import Records, read_journal
+from agent_gate.judge import Records, digests, read_journal
 from agent_gate.phone import NAME, OwnPhone, opened_phone
 from agent_gate.site import Site, opened_site
 from agent_gate.stage import words_for
@@ -55,9 +55,9 @@ class OtherStage:
         return ""
 
     def records(self, answer: str | None) -> Records:
-        """Journal, log and the answer; what the server keeps in files is its own."""
+        """Journal, log, what the server wrote into its folder, and the answer."""
         journal = read_journal(self._phone.journal) if self._phone else []
-        return Records(journal=journal, visits=tuple(self._site.visits), files=(), answer=answer)
+        return Records(journal=journal, visits=tuple(self._site.visits), files=digests([self.directory]), answer=answer)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_gate.judge import Records, digests, read_journal
-from agent_gate.site import Site, opened_site
+from agent_gate.site import REPORTS, Site, opened_site
 from agent_gate.task import Event, Task, folder
 from lomi.demo.apk_made import made_apk
 from lomi.demo.broker import Broker, descendants, lomi_command, opened_broker
@@ -72,6 +72,7 @@ def words_for(origin: str, phone: str, apk: Path) -> dict[str, str]:
         "apk": str(apk),
         "apk_bytes": str(len(content)),
         "apk_sha256": hashlib.sha256(content).hexdigest(),
+        "report_sha256": hashlib.sha256(REPORTS[2025]).hexdigest(),
     }
 
 

@@ -95,7 +95,7 @@ def thousand_rows(part: Part) -> Script:
     order = part.pick("decoy", "0137", "0731")
     for _ in part.times:
         yield from _click("button", f"Cancel order {order}")
-        yield from _click("button", "Yes, cancel it")
+        yield from one("browser_handle_dialog", accept=True)
         yield from _wait(f"Order {order} is cancelled")
     return "Order 0731 is cancelled."
 

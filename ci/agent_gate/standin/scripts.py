@@ -49,8 +49,7 @@ def script_for(task: str, part: Part, tools: Collection[str]) -> Script:
         return _claims()
     if part.saboteur == "nothing":
         return _nothing(min(tools, default=""))
-    known = next((scripts for sign, scripts in _KNOWN if sign <= set(tools)), {})
-    play = known.get(task)
+    play = next((scripts[task] for sign, scripts in _KNOWN if sign <= set(tools) and task in scripts), None)
     return play(part) if play is not None else _none(task)
 
 
