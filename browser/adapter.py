@@ -11,6 +11,7 @@ from browser.port.actions import BrowserActs
 from browser.port.lazy import LazyEngine
 from browser.port.lives import Lives
 from browser.port.reads import BrowserReads
+from browser.port.records import BrowserRecords
 from browser.port.seen import Seeing
 from browser.port.transfers import BrowserTransfers
 from lomi.core.own_ports import OwnPorts
@@ -23,6 +24,7 @@ def _tools(lives: Lives, ledger: Ledger) -> tuple[Read | Act, ...]:
     """The handlers, for the broker's table."""
     seeing = Seeing(lives)
     reads, acts = BrowserReads(lives, ledger), BrowserActs(lives, ledger, seeing)
+    records = BrowserRecords(lives, ledger)
     moves = BrowserTransfers(lives, ledger, seeing)
     there, pointed = lives.check_open, lives.check_ref
     return (
@@ -34,7 +36,7 @@ def _tools(lives: Lives, ledger: Ledger) -> tuple[Read | Act, ...]:
         Read(tool="lomi_browser_snapshot", read=reads.snapshot, check=there),
         Read(tool="lomi_browser_wait", read=reads.wait, check=there),
         Read(tool="lomi_browser_screenshot", read=reads.screenshot, check=pointed),
-        Read(tool="lomi_browser_logs", read=reads.logs, check=there),
+        Read(tool="lomi_browser_logs", read=records.logs, check=there),
     )
 
 

@@ -132,7 +132,7 @@ class TransferFailedError(BrowserError):
 class NoSuchThingError(BrowserError):
     """An unknown id, or one whose deadline has passed.
 
-    Reasons: ``no_such_dialog``, ``no_such_chooser``, ``no_such_download``, ``no_such_request``, ``no_such_trace``.
+    Reasons: ``no_such_dialog``, ``no_such_chooser``, ``no_such_download``, ``no_such_exchange``, ``no_such_trace``.
     """
 
     proves_no_effect = True

@@ -2,7 +2,9 @@
 
 import base64
 import re
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
@@ -69,7 +71,8 @@ def without_credentials(url: str) -> str:
 class Network:
     """The requests of one page over its whole life, newest 256."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, now_ms: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
+        self.began_at_ms = now_ms()
         self._page = page
         self._entries: OrderedDict[str, NetworkEntry] = OrderedDict()
         self._starts: dict[str, float] = {}
@@ -133,13 +136,13 @@ class Network:
         """
         request_id = next((name for name, entry in self._entries.items() if entry.sequence == sequence), None)
         if request_id is None:
-            raise NoSuchThingError("no_such_request", sequence=sequence)
+            raise NoSuchThingError("no_such_exchange", sequence=sequence)
         try:
             answer = await ask(
                 self._page.session, "Network.getResponseBody", {"requestId": request_id.partition("#")[0]}, _Body
             )
         except ContextGoneError as error:
-            raise NoSuchThingError("no_such_request", sequence=sequence) from error
+            raise NoSuchThingError("no_such_exchange", sequence=sequence) from error
         content = base64.b64decode(answer.body) if answer.base64_encoded else answer.body.encode("utf-8", "replace")
         if len(content) > most:
             raise TransferFailedError("too_large", byte_length=len(content), most=most)

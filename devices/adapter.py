@@ -9,7 +9,7 @@ from typing import Any
 from devices.fleet import open_fleet
 from devices.port.actions import AndroidActs
 from devices.port.installs import AndroidInstalls
-from devices.port.lives import Lives
+from devices.port.lives import Lives, Said
 from devices.port.manage import AndroidManage
 from devices.port.reads import AndroidReads
 from devices.port.sdk_room import SdkRoom, SdkSetting
@@ -79,4 +79,4 @@ async def _open(
             await lives.take_over(fleet, (*specs_of(fleet.server.user_home), *managed))
             await lives.refresh(room)
             tools = _tools(lives, room, ledger)
-            yield Adapter(family="android", tools=tools, runtimes=lives, limitations=lives.all_limitations())
+            yield Adapter(family="android", tools=tools, runtimes=lives, limitations=Said(lives.all_limitations))

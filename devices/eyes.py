@@ -212,9 +212,11 @@ class Eyes:
         """The picture over the emulator's own channel, or over adb where there is none or it fails."""
         if lanes.engine is not None:
             try:
-                return (await lanes.engine.picture()).data
+                taken = (await lanes.engine.picture()).data
             except ChannelLost:
-                pass
+                taken = b""
+            if taken:  # it sends none of a display that is off, and adb tells why
+                return taken
         return await grab(self._host.server.client, serial, within=within)
 
     def _fitting(self, rotation: int, picture: Picture) -> Screen:

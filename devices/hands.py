@@ -11,7 +11,7 @@ from devices.adb.shell import Answer, ShellLane
 from devices.engine.channel import EmulatorChannel
 from devices.engine.codec import Finger
 from devices.eyes import Eyes, Target
-from devices.faults import DeviceFault, InputFailed, TargetRefused, TextRefused
+from devices.faults import ChannelLost, DeviceFault, InputFailed, TargetRefused, TextRefused
 from devices.geometry import Screen
 from devices.keys import PASTE
 from devices.spec import Running
@@ -212,16 +212,20 @@ class Hands:
             raise TextRefused("text_needs_ime", "this text cannot be typed exactly on this device")
         if not words:
             return Typed(path, confirmed=True)
-        if path == "paste" and lanes.engine is not None:
-            await self._paste(lanes.engine, words, generation, effect)
+        before = await _clipboard_of(lanes.engine) if path == "paste" and lanes.engine is not None else None
+        if lanes.engine is not None and before is not None:
+            await self._paste(lanes.engine, words, before, generation, effect)
         else:
+            if path == "paste" and not await self._adb_pastes(running, lanes):
+                raise TextRefused("text_needs_ime", "the emulator's clipboard does not answer")
             line = text.keys_line(words) if path == "keys" else await text.paste_line(lanes.look, words)
             await self._send(line, generation, effect, extra_s=len(words) / 100)
         return Typed(path, await self._read_back(words, path, generation))
 
-    async def _paste(self, engine: EmulatorChannel, words: str, generation: str | None, effect: Effect | None) -> None:
-        """Set the emulator's clipboard, paste, and put the clipboard back whatever happens."""
-        before = await engine.clipboard()
+    async def _paste(
+        self, engine: EmulatorChannel, words: str, before: str, generation: str | None, effect: Effect | None
+    ) -> None:
+        """Set the emulator's clipboard, paste, and put back what was in it before whatever happens."""
         async with effect or nullcontext():
             await engine.set_clipboard(words)
             try:
@@ -230,8 +234,9 @@ class Hands:
                 await engine.set_clipboard(before)
 
     async def _can_paste(self, running: Running, lanes: Lanes) -> bool:
-        if lanes.engine is not None:
-            return True
+        return lanes.engine is not None or await self._adb_pastes(running, lanes)
+
+    async def _adb_pastes(self, running: Running, lanes: Lanes) -> bool:
         if self._paste_known is None or self._paste_known[0] != running.boot_id:
             self._paste_known = (running.boot_id, await text.has_clipboard(lanes.look))
         return self._paste_known[1]
@@ -285,6 +290,14 @@ class Hands:
         finally:
             self._eyes.acted()
         return answer
+
+
+async def _clipboard_of(engine: EmulatorChannel) -> str | None:
+    """What the emulator's clipboard holds; None when it does not say, and adb must do."""
+    try:
+        return await engine.clipboard()
+    except ChannelLost:
+        return None
 
 
 def _check(answer: Answer) -> None:

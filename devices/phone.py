@@ -69,6 +69,12 @@ class Phone:
         return self._actor.failure
 
     @property
+    def without_engine(self) -> str | None:
+        """Why a running phone's own channel is not used although it was asked for; None when it is, or was not."""
+        lanes = self._actor.usable(None)[1] if self.spec.grpc and self.running is not None else None
+        return None if lanes is None else lanes.without_engine
+
+    @property
     def output(self) -> str:
         """The tail of the emulator's output, untrusted text."""
         return self._actor.output

@@ -55,6 +55,11 @@ def page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def section(tool: Entry) -> str:
+    """What the page says of one tool, without its heading."""
+    return "\n".join(_tool(tool)).partition("\n\n")[2].rstrip()
+
+
 def _tool(tool: Entry) -> Iterator[str]:
     yield f"### {tool.name}\n\n{tool.purpose}\n"
     scopes = [*(f"`{scope}`" for scope in tool.scopes), *tool.more_scopes]

@@ -7,7 +7,7 @@ from devices.spec import DeviceSpec, Display, Needs, Readiness
 from emulator_images.avd_files import create_avd
 from emulator_images.images import Image, find_image, load_images
 from lomi.broker.policy import DevicePolicy
-from lomi.host_sdk import inherited
+from lomi.host_sdk import PAPER_GRPC, inherited
 
 _MIB = 1 << 20
 
@@ -67,5 +67,5 @@ def _spec(device_id: str, name: str, image: Image, avd_home: Path, environment: 
             boot_s=ready.boot_seconds,
         ),
         simulated=image.simulated,
-        grpc=not image.simulated,
+        grpc=not image.simulated or environment.get(PAPER_GRPC) == "1",
     )

@@ -28,6 +28,9 @@ _EMULATOR_RAM = 1536 * _MIB
 _HEADLESS = ("-no-window", "-no-audio", "-no-boot-anim", "-no-metrics", "-camera-back", "none", "-camera-front", "none")
 _GPU = {"auto": "auto", "host": "host", "software": "swiftshader_indirect"}
 
+PAPER_GRPC = "PAPER_GRPC"
+"""Set to 1, simulated phones serve the emulator's gRPC too; it costs each of them the memory of grpcio."""
+
 
 def sdk_setting(root: Path, environment: Mapping[str, str], most_devices: int, names: dict[str, str]) -> SdkSetting:
     """What the Android adapter needs for set-up and management below `root`; it keeps `names` current."""
@@ -107,7 +110,7 @@ class _Emulated:
             needs=_needs(device, simulated=image.simulated),
             readiness=Readiness(stable_polls=2, poll_s=0.1, boot_s=60.0) if image.simulated else Readiness(),
             simulated=image.simulated,
-            grpc=not image.simulated,
+            grpc=not image.simulated or self._environment.get(PAPER_GRPC) == "1",
             quick_boot=hardware.quick_boot and not image.simulated,
         )
 

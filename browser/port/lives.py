@@ -1,6 +1,7 @@
 """Pages against generations: each page is a life that the ledger knows, behind an egress proxy of its own context."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +66,7 @@ class Lives:
         self._lives: dict[GenerationId, Life] = {}
         self._proxies: set[EgressProxy] = set()
         self._popups: dict[GenerationId, Panel] = {}
+        self.on_lease_ended: list[Callable[[Page], None]] = []
         own_ports.tell(self._refuse_ports)
 
     def _refuse_ports(self, ports: frozenset[int]) -> None:
@@ -231,6 +233,8 @@ class Lives:
         life = self._lives.get(generation)
         if life is not None:
             life.page.pending.abandon()
+            for told in self.on_lease_ended:
+                told(life.page)
 
     def owner_gone(self, generation: GenerationId) -> None:
         """A page reaches the network by its owner's grant: it ends with its owner, and its panel too."""

@@ -12,7 +12,6 @@ from browser.port.seen import asked_lines
 from browser.snapshot.outline import found_outline
 from lomi.contract.artifact import ArtifactFound, BrowserGeometry, BrowserSource
 from lomi.contract.browser import (
-    BrowserLogsInput,
     BrowserScreenshotInput,
     BrowserSnapshotInput,
     BrowserWait,
@@ -133,11 +132,3 @@ class BrowserReads:
             text=views.capture_text(taken) + f"\nartifactId {stored.id}",
             pictures=(Picture("image/png", taken.png),),
         )
-
-    async def logs(self, call: Call[BrowserLogsInput]) -> Reply:
-        """A page of one log."""
-        given, page = call.input, self._page(call)
-        with reading():
-            read = page.logs.read(given.log_kind, cursor=given.cursor, limit=given.limit)
-        lines = [f"{entry.sequence} {entry.level or entry.kind}: {entry.message}" for entry in read.entries]
-        return Reply(data=views.logs_data(read, given, page.origin), text="\n".join(lines) or "no messages")

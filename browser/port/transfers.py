@@ -22,6 +22,7 @@ from lomi.contract.artifact import BrowserSource
 from lomi.contract.browser import (
     BrowserDownloaded,
     BrowserDownloadInput,
+    BrowserLogsInput,
     BrowserUploaded,
     BrowserUploadInput,
     UploadTarget,
@@ -36,8 +37,8 @@ _PIECE = 1 << 20
 _UPLOADED = frozenset({"application/octet-stream", "application/vnd.android.package-archive"})
 
 
-def download_source(page: Page, given: BrowserDownloadInput) -> BrowserSource:
-    """Where a download's bytes come from."""
+def download_source(page: Page, given: BrowserDownloadInput | BrowserLogsInput) -> BrowserSource:
+    """Where the bytes of a download, a response or a trace come from."""
     return BrowserSource(
         workspace_id=given.workspace_id,
         panel_id=given.panel_id,

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 from browser.capture import Capture
 from browser.logs import LogPage
+from browser.network import NetworkEntry, NetworkPage
+from browser.page import Page
 from browser.snapshot.outline import observation_outline, snapshot_outline
 from browser.values import Found, Node, Snapshot
 from browser.values import Observation as Seen
@@ -13,6 +15,7 @@ from lomi.contract.browser import (
     BrowserLogsInput,
     BrowserSnapshot,
     LogEntry,
+    NetworkRequest,
     PageElement,
     PageFrame,
     PageReadInput,
@@ -139,6 +142,17 @@ def capture_text(capture: Capture) -> str:
 
 def logs_data(page: LogPage, given: BrowserLogsInput, origin: str) -> BrowserLogs:
     """A page of messages."""
+    entries = tuple(
+        LogEntry(
+            sequence=entry.sequence,
+            captured_at_millis=entry.captured_at_ms,
+            kind=entry.kind,
+            message=entry.message,
+            level=entry.level,
+            event_trusted=None,
+        )
+        for entry in page.entries
+    )
     return BrowserLogs(
         workspace_id=given.workspace_id,
         panel_id=given.panel_id,
@@ -148,18 +162,54 @@ def logs_data(page: LogPage, given: BrowserLogsInput, origin: str) -> BrowserLog
         origin=origin,
         capture_started_at_millis=page.capture_started_at_ms,
         coverage=page.coverage,
-        entries=tuple(
-            LogEntry(
-                sequence=entry.sequence,
-                captured_at_millis=entry.captured_at_ms,
-                kind=entry.kind,
-                message=entry.message,
-                level=entry.level,
-                event_trusted=None,
-            )
-            for entry in page.entries
-        ),
+        entries=entries,
         next_cursor=page.next_cursor,
         dropped=page.dropped,
         has_more=page.has_more,
+    )
+
+
+def network_line(entry: NetworkEntry) -> str:
+    """One request in a line."""
+    status = entry.failed or entry.status or "no answer yet"
+    times = "" if entry.duration_ms is None else f" {entry.duration_ms:g} ms {entry.byte_length} B"
+    return f"{entry.method} {entry.url} {status} {entry.type} {entry.mime_type}{times}"
+
+
+def network_data(page: Page, read: NetworkPage, given: BrowserLogsInput) -> BrowserLogs:
+    """A page of requests."""
+    return BrowserLogs(
+        workspace_id=given.workspace_id,
+        panel_id=given.panel_id,
+        browser_generation=given.browser_generation,
+        navigation_id=page.navigation_id,
+        log_kind="network",
+        origin=page.origin,
+        capture_started_at_millis=page.network.began_at_ms,
+        coverage=("all_frames", "since_page_opened"),
+        entries=tuple(_request(entry) for entry in read.entries),
+        next_cursor=read.next_cursor,
+        dropped=read.dropped,
+        has_more=read.has_more,
+    )
+
+
+def _request(entry: NetworkEntry) -> LogEntry:
+    return LogEntry(
+        sequence=entry.sequence,
+        captured_at_millis=entry.started_at_ms,
+        kind="network",
+        message=network_line(entry)[:256],
+        level="error" if entry.failed else None,
+        event_trusted=None,
+        request=NetworkRequest(
+            method=entry.method,
+            url=entry.url,
+            type=entry.type,
+            status=entry.status,
+            mime_type=entry.mime_type,
+            duration_millis=entry.duration_ms,
+            byte_length=entry.byte_length,
+            failed=entry.failed,
+        ),
     )

@@ -43,7 +43,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="ci/agent-gate", description=__doc__)
-    made.add_argument("--model", help="the model's name, or `scripted` for the stand-in that needs no endpoint")
+    made.add_argument("--model", help="the model's name at the endpoint")
     made.add_argument("--endpoint", metavar="URL", help="base URL of the API, as https://api.openai.com/v1")
     made.add_argument("--api", choices=("openai", "anthropic"), default="openai", help="default: openai")
     made.add_argument(
@@ -81,10 +81,16 @@ class _UsageError(Exception):
 
 
 def _need_model(asked: argparse.Namespace) -> None:
-    if not asked.model or (asked.model != MODEL and not asked.endpoint):
-        raise _UsageError("name a model and its --endpoint, or say --model scripted")
-    if asked.saboteur and (asked.model != MODEL or asked.endpoint):
-        raise _UsageError("--saboteur is the stand-in's: it needs --model scripted")
+    if not asked.endpoint:
+        asked.model = asked.model or MODEL
+    if asked.endpoint and not asked.model:
+        raise _UsageError("--endpoint needs the --model to ask there")
+    if not asked.endpoint and asked.model != MODEL:
+        raise _UsageError(
+            f"--model {asked.model} needs its --endpoint; without one there is only {MODEL}, the stand-in"
+        )
+    if asked.saboteur and asked.endpoint:
+        raise _UsageError("--saboteur is the stand-in's: leave out --endpoint")
 
 
 def _servers(asked: argparse.Namespace) -> list[Server]:
@@ -130,7 +136,7 @@ async def _run(
     async with AsyncExitStack() as stack:
         standin: StandIn | None = None
         url, key = asked.endpoint, os.environ.get(asked.key_env, "")
-        if asked.model == MODEL and not url:
+        if not url:
             standin = StandIn(secrets.token_urlsafe(16))
             url, key = await stack.enter_async_context(opened_standin(standin)), standin.key
         setting = ModelSetting(model=asked.model, most_output=asked.most_output, pictures=not asked.no_images)
@@ -169,7 +175,7 @@ def _written(asked: argparse.Namespace, outcomes: Sequence[Outcome], servers: Se
         {
             "model": asked.model,
             "api": asked.api,
-            "tokensEstimated": asked.model == MODEL,
+            "tokensEstimated": not asked.endpoint,
             "servers": [{"name": one.name, "command": one.command, "can": sorted(one.can)} for one in servers],
             "outcomes": [{**msgspec.to_builtins(one), "result": one.result} for one in outcomes],
         },
@@ -195,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _gate(asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Server]) -> int:
-    if asked.model == MODEL:
+    if not asked.endpoint:
         _say("No model is asked: a stand-in plays written scripts. Its tokens are estimates, a quarter of the bytes.")
     with tempfile.TemporaryDirectory(prefix="lomi-gate-") as scratch:
         folder = asked.transcripts or Path(scratch)

@@ -1,12 +1,13 @@
 """The world of one task for a tool server that is not Lomi: the same pages, and the same phone by its adb serial."""
 
 import os
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from agent_gate.judge import Records, read_journal
-from agent_gate.phone import OwnPhone, opened_phone
+from agent_gate.judge import Records, digests, read_journal
+from agent_gate.phone import NAME, OwnPhone, opened_phone
 from agent_gate.site import Site, opened_site
 from agent_gate.stage import words_for
 from agent_gate.task import Task
@@ -18,12 +19,18 @@ class OtherStage:
     """A task's world beside a tool server that knows nothing of it."""
 
     def __init__(
-        self, command: Sequence[str], site: Site, phone: OwnPhone | None, environment: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        site: Site,
+        phone: OwnPhone | None,
+        environment: Mapping[str, str],
+        directory: Path,
     ) -> None:
         self._command = command
         self._site = site
         self._phone = phone
         self._environment = environment
+        self.directory = directory
 
     @property
     def command(self) -> list[str]:
@@ -38,7 +45,7 @@ class OtherStage:
     @property
     def words(self) -> Mapping[str, str]:
         """Origin, and the phone's serial."""
-        return words_for(self._site.origin, self._phone.serial if self._phone else "", NOWHERE)
+        return words_for(self._site.origin, f"{NAME} (adb serial {self._phone.serial})" if self._phone else "", NOWHERE)
 
     async def called(self, tool: str) -> None:
         """Nothing: only tasks that need Lomi have events."""
@@ -48,9 +55,9 @@ class OtherStage:
         return ""
 
     def records(self, answer: str | None) -> Records:
-        """Journal, log and the answer; what the server keeps in files is its own."""
+        """Journal, log, what the server wrote into its folder, and the answer."""
         journal = read_journal(self._phone.journal) if self._phone else []
-        return Records(journal=journal, visits=tuple(self._site.visits), files=(), answer=answer)
+        return Records(journal=journal, visits=tuple(self._site.visits), files=digests([self.directory]), answer=answer)
 
 
 @asynccontextmanager
@@ -64,4 +71,5 @@ async def opened_other(command: Sequence[str], hidden: str, task: Task, _log: Pa
     async with AsyncExitStack() as stack:
         site = await stack.enter_async_context(opened_site())
         phone = await stack.enter_async_context(opened_phone(environment)) if "phone" in task.needs else None
-        yield OtherStage(command, site, phone, environment)
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lomi-gate-server-"))
+        yield OtherStage(command, site, phone, environment, Path(scratch))

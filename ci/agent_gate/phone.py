@@ -88,6 +88,7 @@ async def opened_phone(given: Mapping[str, str]) -> AsyncIterator[OwnPhone]:
         await asyncio.to_thread(_lay_out, root)
         console, server = _free_pair(), _free_pair()
         environment = {**given, **_environment(root, server)}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         keys = await _started([str(ADB), "keygen", str(root / "adbkey")], environment)
         await keys.wait()
         async with _running([str(ADB), "nodaemon", "server"], environment):

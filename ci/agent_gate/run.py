@@ -63,7 +63,7 @@ async def run_task(job: Job, model: Model) -> Outcome:
     try:
         async with job.opened(job.task, log) as stage, httpx2.AsyncClient() as client:
             endpoint = Endpoint(client, model.base_url, model.dialect, model.key)
-            async with opened_tools(stage.command, stage.environment, log) as tools:
+            async with opened_tools(stage.command, stage.environment, stage.directory, log) as tools:
                 drive = Drive(endpoint, tools, model.setting, stage.called)
                 system = "\n\n".join(part for part in (system_prompt(), tools.instructions) if part)
                 started = job.clock()

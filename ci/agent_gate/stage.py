@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_gate.judge import Records, digests, read_journal
-from agent_gate.site import Site, opened_site
+from agent_gate.site import REPORTS, Site, opened_site
 from agent_gate.task import Event, Task, folder
 from lomi.demo.apk_made import made_apk
 from lomi.demo.broker import Broker, descendants, lomi_command, opened_broker
@@ -41,6 +41,11 @@ class Stage(Protocol):
         ...
 
     @property
+    def directory(self) -> Path:
+        """Where it is started."""
+        ...
+
+    @property
     def words(self) -> Mapping[str, str]:
         """What the task's prompt is filled in with."""
         ...
@@ -67,6 +72,7 @@ def words_for(origin: str, phone: str, apk: Path) -> dict[str, str]:
         "apk": str(apk),
         "apk_bytes": str(len(content)),
         "apk_sha256": hashlib.sha256(content).hexdigest(),
+        "report_sha256": hashlib.sha256(REPORTS[2025]).hexdigest(),
     }
 
 
@@ -93,6 +99,11 @@ class LomiStage:
         return self._place.agent_environment()
 
     @property
+    def directory(self) -> Path:
+        """The project."""
+        return self._place.project
+
+    @property
     def words(self) -> Mapping[str, str]:
         """Origin, phone and app of this task."""
         return words_for(self._site.origin, PHONE, self._place.project / APK)
@@ -113,7 +124,7 @@ class LomiStage:
             self._taken = PHONE
             await self._owner("take", self._taken)
         else:
-            await asyncio.to_thread(_kill_phone)
+            await asyncio.to_thread(_kill_phone, self._place.home)
 
     async def _owner(self, *words: str) -> None:
         """Run a command as the person at the machine would."""
@@ -149,11 +160,12 @@ class LomiStage:
         )
 
 
-def _kill_phone() -> None:
-    """End the emulator as a crash would: one process, which this task's own broker started."""
+def _kill_phone(home: Path) -> None:
+    """End the emulator as a crash would: one process, which the broker of this home started below us."""
     for pid in descendants(os.getpid()):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if b"emulator_images.paper" in words:
+        process = Path(f"/proc/{pid}")
+        words = (process / "cmdline").read_bytes().split(b"\0")
+        if b"emulator_images.paper" in words and os.fsencode(home) in (process / "environ").read_bytes():
             os.kill(pid, signal.SIGKILL)
             return
     raise StageError("there is no running phone to kill")

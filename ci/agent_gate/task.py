@@ -51,7 +51,7 @@ class FileCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="fi
 
     says: str
     sha256: str
-    times: int = 1
+    times: int | Literal["odd", "some"] = 1
 
 
 Check = JournalCheck | WebCheck | AnswerCheck | FileCheck
@@ -126,7 +126,7 @@ def system_prompt() -> str:
 
 
 def filled(text: str, words: Mapping[str, str]) -> str:
-    """A text with the words of this run: `{origin}`, `{phone}`, `{apk_bytes}`, `{apk_sha256}`."""
+    """A text with the words of this run: `{origin}`, `{phone}`, `{apk}`, `{apk_sha256}`..."""
     for name, value in words.items():
         text = text.replace("{" + name + "}", value)
     return text

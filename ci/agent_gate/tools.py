@@ -62,9 +62,11 @@ def _read(call_id: str, result: CallToolResult) -> ToolResult:
 
 
 @asynccontextmanager
-async def opened_tools(command: Sequence[str], environment: Mapping[str, str], log: Path) -> AsyncIterator[Tools]:
-    """Start a server, with its standard error in `log`; it ends with the context."""
-    server = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(environment))
+async def opened_tools(
+    command: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path
+) -> AsyncIterator[Tools]:
+    """Start a server in a folder, with its standard error in `log`; it ends with the context."""
+    server = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(environment), cwd=directory)
     with log.open("a", encoding="utf-8") as errors:
         async with Client(stdio_client(server, errlog=errors), mode="auto") as client:
             listed: list[Tool] = []

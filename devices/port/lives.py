@@ -1,7 +1,7 @@
 """Phones against generations: each boot is a life that the ledger knows from its birth to its observed end."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -31,6 +31,18 @@ _STATES: dict[str, RuntimeState] = {
     "failed": "exited",
 }
 _SIMULATED = "SIMULATED: this phone is paper, not Android"
+_ADB_ONLY = "the emulator's own channel is not used ({}): over adb there is no second finger, and text is ASCII only"
+
+
+class Said:
+    """Lines that are asked for whenever they are read: phones come and go after the adapter was opened."""
+
+    def __init__(self, ask: Callable[[], tuple[str, ...]]) -> None:
+        self._ask = ask
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines of now."""
+        return iter(self._ask())
 
 
 class Lives:
@@ -120,12 +132,16 @@ class Lives:
 
     def limitations(self, phone: Phone) -> tuple[str, ...]:
         """What an agent must know of a phone."""
-        return (_SIMULATED,) if phone.spec.simulated else ()
+        told = (_SIMULATED,) if phone.spec.simulated else ()
+        missing = phone.without_engine
+        return told if missing is None else (*told, _ADB_ONLY.format(missing))
 
     def all_limitations(self) -> tuple[str, ...]:
-        """What status says of the phones."""
-        names = [phone.spec.title for phone in self._phones.values() if phone.spec.simulated]
-        return (f"SIMULATED phones (paper, not Android): {', '.join(names)}",) if names else ()
+        """What status says of the phones that there are now; no names, as not everyone may see every phone."""
+        simulated = [phone.spec.simulated for phone in self._phones.values()]
+        if not any(simulated):
+            return ()
+        return (f"SIMULATED: {'all' if all(simulated) else 'some'} phones here are paper, not Android",)
 
     async def next_generation(self, device_id: str) -> str:
         """A new life of a phone."""

@@ -41,6 +41,9 @@ FaultName = Literal[
     "cut_connection",  # drops the connection when a service is opened
     "adb_server_replaced",  # timed: another adb kills the server at `text`, a port or socket path
     "shell_hangs",  # a shell command hangs for `seconds`
+    # the emulator's gRPC
+    "grpc_absent",  # is not served, whatever the command line asks for
+    "grpc_fails",  # answers every call with UNAVAILABLE
     # observation
     "slow_dump", "failed_dump", "dump_noise", "text_before_png", "empty_png", "truncated_png", "black_secure",
     "black_picture", "failed_picture",

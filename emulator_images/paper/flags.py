@@ -36,6 +36,7 @@ class Flags:
     console_port: int | None = None
     adb_port: int | None = None
     grpc_port: int | None = None
+    grpc_jwt: bool = False
     read_only: bool = False
     wipe_data: bool = False
     skip_adb_auth: bool = False
@@ -79,6 +80,7 @@ def parse(arguments: list[str]) -> Flags:
         console_port=console,
         adb_port=adb,
         grpc_port=_port(values["grpc"], "-grpc") if "grpc" in values else None,
+        grpc_jwt="grpc-use-jwt" in switches,
         read_only="read-only" in switches,
         wipe_data="wipe-data" in switches,
         skip_adb_auth="skip-adb-auth" in switches,

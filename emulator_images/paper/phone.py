@@ -18,6 +18,7 @@ from emulator_images.paper.journal import Field, Journal
 from emulator_images.paper.logbook import LogBook
 from emulator_images.paper.packages import Packages
 from emulator_images.paper.screen.description import App
+from emulator_images.paper.screen.fingers import Fingers
 from emulator_images.paper.screen.frames import FRAME_SECONDS, Frames
 from emulator_images.paper.screen.stage import Stage
 from emulator_images.paper.timing import Latency, PhoneClock
@@ -86,6 +87,7 @@ class Phone:
         self.sleep_at: float | None = None
         self.touch_path: list[tuple[int, int]] = []
         self.touch_down_at = 0.0
+        self.fingers = Fingers()
         self.battery = 100
         self.boot_id = ""
         self.secure_picture = False
@@ -124,6 +126,7 @@ class Phone:
         self.processes = {"com.android.systemui": 700, "system_server": 500}
         self.next_pid = 2000
         self.log = LogBook(self.clock.local)
+        self.fingers = Fingers()
         self.stage = Stage(self, self.avd.width, self.avd.height, self.avd.density)
         self.stage.rotation = int(self.settings[("system", "user_rotation")] or 0) % 4
         self.stage.home()

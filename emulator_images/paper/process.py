@@ -7,6 +7,7 @@ import signal
 import socket
 import tempfile
 import time
+import traceback
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack, suppress
@@ -16,6 +17,7 @@ from emulator_images.paper import avd as avds
 from emulator_images.paper import userdata
 from emulator_images.paper.boot import Stage
 from emulator_images.paper.console import Console, make_token
+from emulator_images.paper.control.door import controlled
 from emulator_images.paper.faults import Faults
 from emulator_images.paper.flags import Flags
 from emulator_images.paper.journal import FILE_NAME, Journal
@@ -69,7 +71,7 @@ def run(flags: Flags, environment: Mapping[str, str], command_line: list[str]) -
             shutil.rmtree(spools)
         spools.mkdir(exist_ok=True)
         setup = _setup(flags, environment, avd, faults, spools)
-        stack.enter_context(
+        discovery = stack.enter_context(
             announced(
                 places.running,
                 avd,
@@ -84,9 +86,13 @@ def run(flags: Flags, environment: Mapping[str, str], command_line: list[str]) -
         if not flags.read_only:
             stack.callback(userdata.save, phone, spools)
         doors = _Doors(phone, flags, trusted_keys(environment))
-        asyncio.run(
-            _live(phone, doors, Console(phone, places.console_token, token), console_socket, adb_socket, environment)
-        )
+        console = Console(phone, places.console_token, token)
+
+        async def live() -> None:
+            async with controlled(phone, flags.grpc_port, discovery, jwt=flags.grpc_jwt):
+                await _live(phone, doors, console, console_socket, adb_socket, environment)
+
+        asyncio.run(live())
     return 0
 
 
@@ -225,7 +231,7 @@ async def _live(
                 if phone.stop_asked.is_set():  # who was let in by then would be waited for, for ever
                     writer.close()
                     return
-                task = group.create_task(serve_client(reader, writer))
+                task = group.create_task(_served(serve_client(reader, writer), writer))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
 
@@ -238,6 +244,14 @@ async def _live(
         adb_server.close()
         for task in tuple(tasks):
             task.cancel()
+
+
+async def _served(session: Coroutine[None, None, None], writer: StreamWriter) -> None:
+    """One client's session; what goes wrong in it is told and costs that client its connection, never the phone."""
+    (ended,) = await asyncio.gather(session, return_exceptions=True)
+    if isinstance(ended, Exception):
+        traceback.print_exception(ended)
+        writer.close()
 
 
 def _end(phone: Phone) -> None:

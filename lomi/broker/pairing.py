@@ -91,7 +91,10 @@ class Pairing:
 
     async def wait_for_person(self, session: Session) -> None:
         """Ask a person about a session that nothing has answered yet; one over the bound is declined at once."""
-        if session.grant is not None or self._asker is None:
+        if session.grant is not None:
+            return
+        if self._asker is None:
+            session.unlisted = True
             return
         grant = None
         if self._pending < self._world.limits.pending_pairings:

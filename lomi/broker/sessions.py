@@ -29,7 +29,10 @@ class RetryEpoch:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Session:
-    """One connection with a pinned certificate. It has no authority before `approve`, and none after it ends."""
+    """One connection with a pinned certificate. It has no authority before `approve`, and none after it ends.
+
+    `unlisted`: no entry of the policy fits, and nobody is there to ask.
+    """
 
     id: SessionId
     label: str
@@ -41,6 +44,7 @@ class Session:
     approved_at: int = -1
     ended: bool = False
     refused: str | None = None
+    unlisted: bool = False
     epoch: RetryEpoch | None = None
     replay: dict[RetryKey, Operation] = field(default_factory=dict)
     operations: dict[OperationId, Operation] = field(default_factory=dict)
@@ -127,5 +131,6 @@ class Sessions:
             assert session.grant is not None
             return session.grant
         if self.phase(session) == "pairing_required":
-            raise Refusal(ErrorCode.PAIRING_REQUIRED, "waiting_for_approval")
+            reason = "not_in_policy" if session.unlisted else "waiting_for_approval"
+            raise Refusal(ErrorCode.PAIRING_REQUIRED, reason)
         raise Refusal(ErrorCode.CONTROL_REVOKED, "session_ended")

@@ -3,23 +3,39 @@
 import asyncio
 import json
 import os
+from typing import TYPE_CHECKING
 
 import click
 
 from lomi.cli.failing import fail, fail_without_broker
 
+if TYPE_CHECKING:
+    from lomi.client.client import Client
+
 
 @click.command()
+@click.argument("tool", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the generated catalogue.")
-def tools(as_json: bool) -> None:
-    """List the tools."""
+def tools(tool: str | None, as_json: bool) -> None:
+    """List the tools, or show the scopes and fields of TOOL."""
     from lomi.contract.listing import LOCATION, catalogue
+    from lomi.docs import section
 
+    if tool is not None:
+        found = next((known for known in catalogue().tools if known.name == tool), None)
+        if found is None:
+            fail(f"no tool is named {tool!r}", _near(tool))
+        click.echo(
+            json.dumps(json.loads(LOCATION.read_bytes())["tools"][catalogue().tools.index(found)])
+            if as_json
+            else section(found)
+        )
+        return
     if as_json:
         click.echo(LOCATION.read_text(encoding="utf-8"), nl=False)
         return
-    for tool in catalogue().tools:
-        click.echo(f"{tool.name:32} {tool.purpose}")
+    for known in catalogue().tools:
+        click.echo(f"{known.name:32} {known.purpose}")
 
 
 def _arguments(pairs: tuple[str, ...]) -> dict[str, object]:
@@ -35,6 +51,32 @@ def _arguments(pairs: tuple[str, ...]) -> dict[str, object]:
     return found
 
 
+def _near(tool: str) -> str | None:
+    """What to do about a name that no tool has; None for one that some tool has."""
+    from difflib import get_close_matches
+
+    from lomi.contract.listing import catalogue
+
+    names = [known.name for known in catalogue().tools]
+    if tool in names:
+        return None
+    near = get_close_matches(tool, names, 1)
+    return f"did you mean {near[0]}? `lomi tools` lists them" if near else "`lomi tools` lists them"
+
+
+async def _approved(client: "Client") -> None:
+    """Wait until the person at the broker has answered the pairing."""
+    from lomi.contract.session import Status, StatusInput
+
+    status = (await client.call("lomi_status", StatusInput())).read(Status)
+    if status.connection == "pairing_required":
+        click.echo(f"waiting for the person at the broker to approve request {status.pairing_request_id}", err=True)
+    while status.connection == "pairing_required":
+        status = (await client.call("lomi_status", StatusInput(wait_ms=55_000))).read(Status)
+    if status.connection != "connected":
+        fail("the pairing was declined, or nobody answered in time", "ask the person at the broker, then try again")
+
+
 @click.command()
 @click.argument("tool")
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
@@ -45,7 +87,7 @@ def call(tool: str, pairs: tuple[str, ...], as_json: bool) -> None:
     LOMI_CLIENT_LABEL and LOMI_CLIENT_TOKEN say who you are.
     """
     from lomi.client.client import Answer, connect
-    from lomi.client.errors import BrokerFaultError, InvalidArgumentsError, ToolError
+    from lomi.client.errors import BrokerFaultError, InvalidArgumentsError, PairingRequiredError, ToolError
     from lomi.client.find import own_broker
     from lomi.link.errors import BrokerAbsentError, LinkError
 
@@ -56,6 +98,12 @@ def call(tool: str, pairs: tuple[str, ...], as_json: bool) -> None:
         label = os.environ.get("LOMI_CLIENT_LABEL", "lomi call")
         token = os.environ.get("LOMI_CLIENT_TOKEN")
         async with connect(found.discovery_file, found.discovery_key, label=label, token=token) as client:
+            try:
+                return await client.call(tool, arguments)
+            except PairingRequiredError as waiting:
+                if waiting.reason != "waiting_for_approval":
+                    raise
+            await _approved(client)
             return await client.call(tool, arguments)
 
     try:
@@ -64,6 +112,8 @@ def call(tool: str, pairs: tuple[str, ...], as_json: bool) -> None:
         fail_without_broker()
     except ToolError as error:
         fail(str(error), error.hint)
-    except (InvalidArgumentsError, BrokerFaultError, LinkError) as error:
-        fail(str(error))
+    except InvalidArgumentsError as error:
+        fail(str(error), _near(tool) or f"`lomi tools {tool}` shows its fields")
+    except (BrokerFaultError, LinkError) as error:
+        fail(str(error), "see `lomi doctor` and `lomi logs`")
     click.echo(answer.data.decode() if as_json else answer.text)

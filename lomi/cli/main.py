@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -77,4 +78,30 @@ def main() -> None:
         # A locale that lacks a character costs that character, not the command.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    cli.main(args=sys.argv[1:], prog_name="lomi")
+    sys.exit(_run(sys.argv[1:]))
+
+
+def _run(arguments: list[str]) -> int:
+    """Run the command line; what is wrong is said on one line, with a hint on the next."""
+    try:
+        # What a command returns is its exit code only where it left early, as `--help` does.
+        code: object = cli.main(args=arguments, prog_name="lomi", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as nothing:
+        nothing.show()
+        return nothing.exit_code
+    except click.UsageError as wrong:
+        command = wrong.ctx.command_path if wrong.ctx is not None else "lomi"
+        click.echo(f"Error: {wrong.format_message()}\nhint: `{command} --help`", err=True)
+        return wrong.exit_code
+    except click.ClickException as failed:
+        failed.show()
+        return failed.exit_code
+    except click.Abort:
+        click.echo("Aborted!", err=True)
+        return 1
+    except BrokenPipeError:
+        # Who read our output has gone; nothing is left to be said to it, at the end of the process neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code if isinstance(code, int) else 0

@@ -1,9 +1,14 @@
 """`lomi status|down|revoke|take`: look, and reduce authority. Nothing here adds any."""
 
+import os
+import select
+
 import click
 import msgspec
 
 from lomi.cli.failing import fail
+
+STOPPED_WITHIN_S = 30.0
 
 
 def _show(value: msgspec.Struct, text: str, *, as_json: bool) -> None:
@@ -37,12 +42,24 @@ def status(as_json: bool) -> None:
 
 @click.command()
 def down() -> None:
-    """Stop the running broker; what runs may settle for five seconds."""
-    from lomi.broker.owner.answers import Done
+    """Stop the running broker, and wait until it has ended; what runs may settle for five seconds."""
+    from lomi.broker.owner.answers import Done, OwnerStatus
     from lomi.cli.owner_link import ask_broker
 
+    pid = ask_broker("owner.status", {}, OwnerStatus).pid
+    try:
+        process: int | None = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        process = None
     ask_broker("owner.down", {}, Done)
-    click.echo("the broker is stopping")
+    if process is None:
+        click.echo("the broker is stopping")
+        return
+    ended, _, _ = select.select([process], [], [], STOPPED_WITHIN_S)
+    os.close(process)
+    click.echo(
+        "the broker has stopped" if ended else "the broker is still stopping; `lomi status` says when it is gone"
+    )
 
 
 @click.command()

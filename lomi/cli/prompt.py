@@ -99,6 +99,9 @@ class PromptDecider:
                 return await self._terminal.line()
         except TimeoutError:
             return None
+        except asyncio.CancelledError:
+            self._terminal.show("no answer is needed any more: it has gone, or was revoked")
+            raise
 
     async def _yes(self, seconds: float, phrase: str | None = None) -> bool | None:
         """True for yes, or for the exact phrase that is asked; False for else, None when nobody answered in time."""

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Literal
 
+import msgspec
+
 from lomi.contract import browser_reasons
 from lomi.contract.artifact import Artifact, ArtifactFound
 from lomi.contract.bounds import (
@@ -33,7 +35,7 @@ from lomi.contract.model import (
 
 Engine = Literal["chromium", "firefox", "webkit"]
 NetworkIsolation = Literal["none", "egress_proxy"]
-LogKind = Literal["javascript_error", "console", "promise_rejection"]
+LogKind = Literal["javascript_error", "console", "promise_rejection", "network"]
 Modifier = Literal["Alt", "Control", "Meta", "Shift"]
 Modifiers = Annotated[tuple[Modifier, ...], items(4)]
 _NAMED_KEYS = (
@@ -308,11 +310,26 @@ class BrowserScreenshotInput(PageReadInput, frozen=True, kw_only=True):
 
 
 class BrowserLogsInput(PageReadInput, frozen=True, kw_only=True):
-    """A page of one kind of log."""
+    """A page of one kind of log; or the body of one listed request, or a trace, as an artifact."""
 
     log_kind: LogKind = "javascript_error"
     cursor: Annotated[str, page_cursor(160)] | None = None
     limit: Annotated[int, number(1, 64)] = 50
+    body_of: Annotated[int, number(1, 2**53 - 1), says("network: store this request's response body")] | None = None
+    trace: Annotated[Literal["start", "stop"], says("Playwright trace; stop stores the zip")] | None = None
+
+
+class NetworkRequest(Model, frozen=True, kw_only=True):
+    """One request. No credentials in the address; `status` 0 means no response (yet); times in milliseconds."""
+
+    method: str
+    url: str
+    type: str
+    status: int
+    mime_type: str
+    duration_millis: float | None
+    byte_length: int | None
+    failed: str | None
 
 
 class LogEntry(Model, frozen=True, kw_only=True):
@@ -324,10 +341,11 @@ class LogEntry(Model, frozen=True, kw_only=True):
     message: str
     level: Literal["log", "info", "warn", "error", "debug"] | None
     event_trusted: bool | None
+    request: NetworkRequest | msgspec.UnsetType = msgspec.UNSET
 
 
 class BrowserLogs(Data, frozen=True, kw_only=True, tag_field="kind", tag="browser_logs"):
-    """A page of messages of the main frame; `dropped` counts those that the ring no longer holds."""
+    """A page of messages of the main frame, or of the page's requests; `dropped` counts those no longer held."""
 
     workspace_id: str
     panel_id: str
@@ -342,6 +360,7 @@ class BrowserLogs(Data, frozen=True, kw_only=True, tag_field="kind", tag="browse
     next_cursor: str
     dropped: int
     has_more: bool
+    artifact: Artifact | msgspec.UnsetType = msgspec.UNSET
 
 
 class BrowserDownloadInput(PanelRevised, frozen=True, kw_only=True):
@@ -412,6 +431,17 @@ def _click_rule(given: BrowserClickInput) -> None:
 def _scroll_rule(given: BrowserScrollInput) -> None:
     if given.element_ref is not None and given.viewport_ref != "viewport":
         raise OutOfBounds("/elementRef", "variant_unclear")
+
+
+def _logs_rule(given: BrowserLogsInput) -> None:
+    if given.body_of is not None and (given.log_kind != "network" or given.trace is not None):
+        raise OutOfBounds("/bodyOf", "variant_unclear")
+
+
+def _logs_scopes(given: BrowserLogsInput) -> tuple[str, ...]:
+    if given.trace is not None:
+        return ("browser.download", "browser.capture_composite")
+    return ("browser.download",) if given.body_of is not None else ()
 
 
 def _screenshot_rule(given: BrowserScreenshotInput) -> None:
@@ -540,13 +570,19 @@ TOOLS = (
     define(
         name="lomi_browser_logs",
         family="browser",
-        purpose="Read JavaScript errors, console messages or promise rejections of the page.",
+        purpose="Read the page's JavaScript errors, console messages, promise rejections or network requests.",
         input=BrowserLogsInput,
         results=(BrowserLogs,),
         scopes=("browser.read",),
-        deadline_s=5.0,
+        more_scopes=_logs_scopes,
+        more_scopes_text=("bodyOf: browser.download", "trace: browser.download, browser.capture_composite"),
+        rule=_logs_rule,
+        deadline_s=60.0,
         queue="none",
-        notes=("64 messages of each kind are kept.",),
+        notes=(
+            "64 messages of each kind are kept, and 256 requests; a body is had while the engine still holds it.",
+            "A trace holds typed text and cookies. It needs the lease; it is dropped with it, and after 10 minutes.",
+        ),
     ),
     define(
         name="lomi_browser_download",

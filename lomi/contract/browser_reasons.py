@@ -49,6 +49,7 @@ _PAGE = (
     Reason("no_such_chooser", _C.TARGET_NOT_FOUND, "That file chooser is gone, or its deadline has passed."),
     Reason("no_such_download", _C.TARGET_NOT_FOUND, "That download is gone, or its deadline has passed."),
     Reason("no_such_trace", _C.TARGET_NOT_FOUND, "No trace is being taken on this page."),
+    Reason("trace_running", _C.TARGET_BUSY, "A trace of this page's context is being taken; stop it first."),
     Reason("document_gone", _C.STALE_SNAPSHOT, "The document went away while it was read; take a new snapshot."),
     Reason("opener_gone", _C.STALE_GENERATION, "The page that opened the popup has ended; the popup was closed."),
     Reason("no_panel", _C.STORAGE_UNAVAILABLE, "The popup's panel could not be stored; the popup was closed."),

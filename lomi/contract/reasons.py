@@ -90,6 +90,11 @@ COMMON_REASONS: tuple[Reason, ...] = (
     Reason("disk_full", _C.STORAGE_UNAVAILABLE, "Free disk space on the volume of LOMI_HOME; nothing was lost."),
     Reason("store_failed", _C.STORAGE_UNAVAILABLE, "See `lomi doctor`; the store is kept as it is."),
     Reason("closing", _C.APP_CLOSING, "The broker is stopping; start it again with `lomi up`."),
+    Reason(
+        "not_in_policy",
+        _C.PAIRING_REQUIRED,
+        "Nobody is there to ask, and no policy entry fits: check LOMI_CLIENT_LABEL and LOMI_CLIENT_TOKEN.",
+    ),
     Reason("waiting_for_approval", _C.PAIRING_REQUIRED, "Ask the person at the broker to approve the pairing request."),
     Reason(
         "adapter_failed",

@@ -5,9 +5,9 @@ acts only through a permit; it tells the ledger when a runtime begins and ends. 
 the store.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -449,12 +449,12 @@ class Runtimes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
-    """One adapter as the composition root hands it to the broker."""
+    """One adapter as the composition root hands it to the broker; `limitations` are read anew for each status."""
 
     family: str
     tools: tuple[Read | Act, ...]
     runtimes: Runtimes | None = None
-    limitations: tuple[str, ...] = field(default=())
+    limitations: Iterable[str] = ()
 
 
 AdapterFactory = Callable[[Ledger], AbstractAsyncContextManager[Adapter]]

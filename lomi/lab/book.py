@@ -24,7 +24,7 @@ class BookError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One test. `given` counts attempts that were given out, also those that nobody heard of again.
+    """One test. `given` is the number of the last attempt that was used up, also by a host that was lost.
 
     Attributes:
         shard: the number of the shard that it runs in, None when it waits or has ended.
@@ -132,7 +132,9 @@ def take(book: Book, result: ShardResult) -> Book:
             continue
         attempt = told.get(name)
         if attempt is None or attempt.attempt != entry.given:
-            changed[name] = _returned(book, entry, result.trouble or "it did not begin", counts=not progressed)
+            # It did not begin, so the number of this attempt is still free; a lost host's would not be.
+            unused = replace(entry, given=entry.given - 1)
+            changed[name] = _returned(book, unused, result.trouble or "it did not begin", counts=not progressed)
             continue
         again, changed[name] = _attempted(book, entry, attempt, retries)
         retries += again

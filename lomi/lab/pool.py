@@ -156,6 +156,9 @@ class Pool:
     def give_back(self, taken: Sequence[Held], how: Recycle, *, check: bool) -> None:
         """Hand phones back; they are recycled, and with `check` looked at, before anybody else gets them."""
         for held in taken:
+            if self._failed is not None:
+                held.lane.enter("idle")
+                continue
             held.lane.enter("idle" if how == "reuse" else "recycle")
             if held.phone.name in self._retired:
                 continue
@@ -192,7 +195,8 @@ class Pool:
         work.add_done_callback(self._work.discard)
 
     def end(self) -> None:
-        """Leave every phone as it is now."""
+        """Leave every phone as it is now; nothing is handed out any more."""
+        self.fail(self._failed or "the pool is closed")
         for work in self._work:
             work.cancel()
 

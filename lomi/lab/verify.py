@@ -142,7 +142,7 @@ def _anchor(manifest: bytes, anchor: Anchor) -> list[str]:
     now = hashlib.sha256(manifest).hexdigest()
     if anchor.manifest_sha256 == now:
         return []
-    return [f"{MANIFEST} is not what was anchored: SHA-256 {now}, anchored was {anchor.manifest_sha256}"]
+    return [f"{MANIFEST} is not what {ANCHOR} says: SHA-256 {now}, not {anchor.manifest_sha256}"]
 
 
 def _artifacts(run: RunReport, manifest: Manifest) -> list[str]:

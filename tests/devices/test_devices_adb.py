@@ -102,8 +102,10 @@ async def test_two_thousand_calls_leave_descriptors_flat(tmp_path: Path) -> None
         serial = phone.running.identity.ports.serial
         await phone.eyes.snapshot()
         before = descriptors()
+        lane = phone._actor.usable(None)[1].look
         for _ in range(2000):
             await client.rows()
+            await lane.run("true", within=5)
         for _ in range(20):
             await run_once(client, serial, "true", within=5)
             await phone.eyes.capture(max_edge=200)

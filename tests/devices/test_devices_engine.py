@@ -10,18 +10,16 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
-from device_rig import Stored, a_phone, free_pair, journal, on_device, open_app, spec_for
+from device_rig import a_phone, journal, on_device, open_app
 from PIL import Image
 
-from devices.actor.ports import PortPairs
 from devices.engine import codec
 from devices.engine.channel import open_channel
 from devices.engine.codec import Finger
 from devices.engine.discovery import Announced
-from devices.faults import ChannelLost, NotRunning
-from devices.fleet import open_fleet
+from devices.faults import ChannelLost, InputFailed, NotRunning
 from devices.frames import Frame
-from devices.hands import PointAt
+from devices.hands import PointAt, RefAt
 
 TOKEN = "sesame"
 VECTORS = {
@@ -154,41 +152,92 @@ async def test_the_channel_wants_its_token() -> None:
                 pass
 
 
-async def test_a_phone_with_an_engine_uses_it_and_names_when_it_has_none(tmp_path: Path) -> None:
-    """Two fingers, clipboard text and pictures go over the announced channel; without one adb is used by name."""
-    stored = Stored()
-    pair = free_pair()
-    async with (
-        stand_in() as state,
-        open_fleet(
-            tmp_path / "f",
-            next_generation=stored.next_generation,
-            on_identity=stored.on_identity,
-            ports=PortPairs(pair, pair),
-        ) as fleet,
-    ):
-        phone = fleet.phone(spec_for(tmp_path, grpc=True))
-        await phone.start()
-        assert phone._actor.usable(None)[1].without_engine == "grpc_not_announced"
-        await phone.stop()
-        running = fleet.server.runtime_directory / "avd" / "running"
-        running.mkdir(parents=True, exist_ok=True)
-        (running / "pid_1.ini").write_text(f"port.serial={pair}\ngrpc.port={state.port}\ngrpc.token={TOKEN}\n")
-        await phone.start()
-        await phone.hands.touch("down", 10, 20)
-        await phone.hands.touch("down", 30, 40, identifier=1)
+ZOOM = """
+package = "lomi.test.zoom"
+label = "Zoom"
+[[screens]]
+activity = ".Main"
+title = "Zoom"
+[[screens.items]]
+kind = "text"
+id = "size"
+text = "100 %"
+[[screens.items]]
+kind = "canvas"
+id = "photo"
+height = 400
+pinch = [{ do = "set", target = "size", value = "{scale} %" }]
+"""
+TEXTS = ("שלום עולם", "漢字かな交じり文", "👩‍👩‍👧‍👦 and 👍🏽", "e\u0301 a\u0308", "line one\nline two", "$(id) 'é' %s")
+
+
+async def test_two_fingers_reach_the_screen(tmp_path: Path) -> None:
+    """A pinch by two fingers over the emulator's own channel is one gesture in the app, also on a turned display."""
+    async with a_phone(tmp_path, grpc=True, apps=ZOOM) as phone:
+        assert phone.without_engine is None
+        for turns in (0, 1):
+            await phone.hands.rotate(turns)
+            await open_app(phone, "lomi.test.zoom")
+            screen = (await phone.eyes.snapshot()).screen
+            left, right = (screen.to_hardware(x, 300) for x in (300, 340))
+            apart = screen.to_hardware(240, 300), screen.to_hardware(400, 300)
+            await phone.hands.touch("down", *left)
+            await phone.hands.touch("down", *right, identifier=1)
+            await phone.hands.touch("move", *apart[0])
+            await phone.hands.touch("move", *apart[1], identifier=1)
+            await phone.hands.touch("up", *apart[1], identifier=1)
+            await phone.hands.touch("up", *apart[0])
+            pinched = journal(phone, "pinch")[-1]
+            assert (pinched["package"], pinched["fingers"], pinched["scale"]) == ("lomi.test.zoom", 2, 400)
+            assert "400 %" in (await phone.eyes.snapshot()).outline().text
+            await on_device(phone, "am force-stop lomi.test.zoom")
+        await phone.hands.touch("down", 100, 300)
         await phone.hands.release()
-        assert state.touches[-1] == [{1: 10, 2: 20}, {1: 30, 2: 40, 3: 1}]
-        capture = await phone.eyes.capture()
-        assert (capture.full.width, capture.uniform) == (72, True)
-        await phone.eyes.snapshot()
+        assert [row["pressure"] for row in journal(phone, "motion")][-2:] == [1, 0]
+
+
+async def test_any_text_arrives_by_clipboard_and_the_clipboard_is_put_back(tmp_path: Path) -> None:
+    """Text that no key can say is pasted exactly, and what the clipboard held before is in it again (pains 46)."""
+    async with a_phone(tmp_path, grpc=True) as phone:
+        await on_device(phone, "cmd lomi_agent clipboard set-base64 bWluZQ==")
+        for words in TEXTS:
+            await on_device(phone, "am force-stop lomi.paper.form")
+            await open_app(phone, "lomi.paper.form")
+            seen = await phone.eyes.snapshot()
+            index = next(node.index for node in seen.tree.nodes if node.resource_id.endswith("/name"))
+            await phone.hands.tap(RefAt(seen.id, seen.refs[index]))
+            typed = await phone.hands.type_text(words)
+            assert (typed.path, typed.confirmed) == ("paste", True)
+            field = (await phone.eyes.snapshot()).tree.focused_editable
+            assert field is not None
+            assert field.text == words
+            assert await on_device(phone, "cmd lomi_agent clipboard get-base64") == "bWluZQ==\n"
+        assert [row["text"] for row in journal(phone, "clipboard")][1:] == [
+            text for words in TEXTS for text in (words, "mine")
+        ]
+
+
+async def test_pictures_come_over_the_channel_and_over_adb_when_it_fails(tmp_path: Path) -> None:
+    """The channel's picture is the display's; when the channel fails, or is off, adb is used and the reason is told."""
+    async with a_phone(tmp_path, grpc=True) as phone:
+        over_channel = await phone.eyes.capture()
+        assert (over_channel.full.width, over_channel.full.height) == (720, 1280)
+        await on_device(phone, "cmd lomi_agent fault add grpc_fails")
+        assert (await phone.eyes.capture()).full.png == over_channel.full.png
+        with pytest.raises(ChannelLost, match="UNAVAILABLE"):
+            await phone.hands.touch("down", 1, 300)
         await open_app(phone, "lomi.paper.form")
-        snapshot = await phone.eyes.snapshot()
-        assert snapshot.tree.nodes
-        with pytest.raises(Exception, match="text_not_confirmed"):
-            await phone.hands.type_text("שלום")
-        assert state.clips == ["שלום", "before"]
-        assert journal(phone, "key")[-1]["codes"] == ["279"]
+        seen = await phone.eyes.snapshot()
+        index = next(node.index for node in seen.tree.nodes if node.resource_id.endswith("/name"))
+        await phone.hands.tap(RefAt(seen.id, seen.refs[index]))
+        assert (await phone.hands.type_text("é")).confirmed is True
+    async with a_phone(tmp_path, grpc=True, name="without", faults='[[fault]]\nname = "grpc_absent"\n') as phone:
+        assert phone.without_engine == "grpc_not_announced"
+        assert (await phone.eyes.capture()).full.png == over_channel.full.png
+        await phone.hands.touch("down", 10, 20)
+        with pytest.raises(InputFailed, match="own channel"):
+            await phone.hands.touch("down", 30, 40, identifier=1)
+        await phone.hands.release()
 
 
 async def drain(frames: AsyncIterator[Frame]) -> None:
@@ -196,9 +245,10 @@ async def drain(frames: AsyncIterator[Frame]) -> None:
         pass
 
 
-async def test_frames_come_on_change_and_the_last_one_to_late_comers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", [False, True])
+async def test_frames_come_on_change_and_the_last_one_to_late_comers(tmp_path: Path, engine: bool) -> None:
     """A resting screen sends one frame, a change another; a late viewer gets the last; nothing is made unwatched."""
-    async with a_phone(tmp_path) as phone:
+    async with a_phone(tmp_path, grpc=engine) as phone:
         async with phone.frames.watch() as frames, asyncio.timeout(20):
             first = await anext(frames)
             assert max(first.width, first.height) <= 1280

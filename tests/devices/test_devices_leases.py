@@ -198,3 +198,25 @@ async def test_a_persons_takeover_lifts_what_is_held() -> None:
         assert (await claim(qa, target)).reason == "taken_over"
         await owner(world, "give_back", name=target["panelId"])
         assert (await claim(qa, target)).data["state"] == "succeeded"
+
+
+async def test_two_fingers_are_lifted_by_a_takeover() -> None:
+    """Two fingers go through the wire and the emulator's own channel to the phone; a takeover lifts both."""
+    with opened_world(policy_text(ClientEntry(label="qa", devices=(PHONE,)), phones=(PHONE,)), start=False) as world:
+        await asyncio.to_thread(world.start, more={"PAPER_GRPC": "1"})
+        async with agent(world) as qa:
+            target = await running(qa)
+            lease = (await claim(qa, target)).result["leaseId"]
+            for number in (0, 1):
+                finger = {"type": "touch", "phase": "down", "space": "hardware_display", "x": 100 + 400 * number}
+                done = await press(qa, target, lease, number + 1, **finger, y=900, identifier=number)
+                assert done.data["state"] == "succeeded", done.raw
+            record = world.home / "devices" / "avd" / f"{PHONE}.avd" / "paper-journal.jsonl"
+
+            def fingers() -> list[tuple[int, int]]:
+                rows = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+                return [(row["finger"], row["pressure"]) for row in rows if row["event"] == "motion"]
+
+            assert fingers() == [(0, 1), (1, 1)]
+            await owner(world, "take", name=target["panelId"])
+            await until(lambda: fingers()[2:] == [(0, 0), (1, 0)], 5.0)

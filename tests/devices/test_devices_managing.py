@@ -130,7 +130,9 @@ async def test_a_paper_phone_is_created_booted_changed_wiped_and_deleted() -> No
         agent(world, token="qa") as qa,
         agent(world, "other", token="other") as other,
     ):
+        assert not await marked(other)
         device, made = await created(qa)
+        assert await marked(qa)
         (row,) = (await inventory(qa))["devices"]
         assert (row["deviceId"], row["image"], row["profile"]) == (device, "paper-36", "small_phone")
         assert made.result["devicesRevision"] == (await inventory(qa))["devicesRevision"]
@@ -183,6 +185,13 @@ async def test_a_paper_phone_is_created_booted_changed_wiped_and_deleted() -> No
         assert not folder.exists()
         listed = await qa.ask("lomi_android_list", workspaceId=qa.workspace)
         assert listed.data["devices"]["items"] == []
+        assert not await marked(qa)
+
+
+async def marked(asker: Agent) -> bool:
+    """Whether status says that phones are simulated."""
+    said = (await asker.ask("lomi_status")).data["limitations"]
+    return any("SIMULATED" in line for line in said)
 
 
 async def test_a_created_phone_is_there_for_the_next_broker() -> None:

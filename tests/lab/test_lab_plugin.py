@@ -12,6 +12,8 @@ from harness.site import Site, serving
 from lab_world import journal, lab_world
 from plugin_runs import KILL_PHONE, environment_of, run_inner
 
+from lomi.lab.plugin.options import read_options
+
 pytest_plugins = ["pytester"]
 
 
@@ -63,7 +65,8 @@ def test_fixtures_act_on_the_real_thing_and_every_test_has_its_record(
         pass
     """
     )
-    ran = run_inner(pytester, source, "--phone", "paper-36-1", environment=environment_of(world))
+    kept = ("--screenshot=on", "--tracing=on")
+    ran = run_inner(pytester, source, "--phone", "paper-36-1", *kept, environment=environment_of(world))
     ran.result.assert_outcomes(passed=5, skipped=1)
     submitted = [line["fields"]["name"] for line in journal(world) if line["event"] == "submit"]
     assert submitted == ["from pytest"]
@@ -81,7 +84,8 @@ def test_fixtures_act_on_the_real_thing_and_every_test_has_its_record(
     assert first.receipts[-1].tool == "lomi_panel_control"
     assert {receipt.state for receipt in first.receipts} == {"succeeded"}
     assert first.times.boot_s > first.times.queue_s >= 0
-    assert all(record.final and record.artifacts == () for record in ran.records)
+    assert all(record.final for record in ran.records)
+    assert {one.kind for record in ran.records[:3:2] for one in record.artifacts} == {"picture", "trace"}
 
 
 def test_a_failing_test_leaves_its_evidence_beside_its_report(pytester: pytest.Pytester, world: World) -> None:
@@ -109,14 +113,11 @@ def test_a_failing_test_leaves_its_evidence_beside_its_report(pytester: pytest.P
     assert told["lomi.picture"] == str(ran.folder / "left" / kept["picture"].path)
 
 
-def test_options_say_what_is_kept(pytester: pytest.Pytester, world: World) -> None:
-    """`--screenshot off --tracing off` keeps neither; `on` keeps both of a passing test too."""
-    environment = environment_of(world)
+def test_options_say_what_is_left_out(pytester: pytest.Pytester, world: World) -> None:
+    """`--screenshot off --tracing off`: a failing test leaves neither picture nor trace."""
     failing = FORM + "        assert False\n"
-    off = run_inner(pytester, failing, "--screenshot=off", "--tracing=off", environment=environment)
+    off = run_inner(pytester, failing, "--screenshot=off", "--tracing=off", environment=environment_of(world))
     assert {one.kind for one in off.records[0].artifacts} == {"hierarchy", "logcat", "receipts"}
-    on = run_inner(pytester, FORM, "--screenshot=on", "--tracing=on", environment=environment)
-    assert {one.kind for one in on.records[-1].artifacts} == {"picture", "trace"}
 
 
 def test_a_killed_phone_is_no_failure_and_the_next_attempt_has_a_fresh_one(
@@ -221,31 +222,28 @@ def test_second(phone):
     assert len({record.leased[0].generation for record in ran.records}) == lives
 
 
-def test_what_can_not_be_honoured_is_refused(pytester: pytest.Pytester) -> None:
-    """Video, a negative pool, an unknown reset: a usage error that says why, before anything runs."""
-    for argument, said in (
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
         ("--video=on", "no stream of frames"),
         ("--pool=0", "at least 1"),
+        ("--infra-retries=-1", "at least 0"),
         ("--phone-reset=often", "one of reuse, restart, wipe, fresh"),
-    ):
-        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "ignore", argument)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        assert said in result.stderr.str()
+    ],
+)
+def test_what_can_not_be_honoured_is_refused(pytester: pytest.Pytester, argument: str, said: str) -> None:
+    """Video, a pool of none, an unknown reset: a usage error that says why, before anything runs."""
+    with pytest.raises(pytest.UsageError, match=said):
+        read_options(pytester.parseconfig(argument))
 
 
 def test_nothing_heavy_comes_with_every_pytest() -> None:
     """The plugin, as every pytest of the environment loads it, brings no module of ours but its own."""
-    said = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys, pytest; before = set(sys.modules); import lomi.lab.plugin, lomi.lab.plugin.fixtures;"
-            "print(*sorted(set(sys.modules) - before))",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+    program = (
+        "import sys, pytest; before = set(sys.modules); import lomi.lab.plugin, lomi.lab.plugin.fixtures; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in said if name == "lomi" or name.startswith("lomi.")}
     assert ours <= {"lomi", "lomi.lab", "lomi.lab.plugin", *(f"lomi.lab.plugin.{one}" for one in LIGHT)}
     assert not {"msgspec", "cryptography", "click"}.intersection(said)

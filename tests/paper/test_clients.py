@@ -19,6 +19,8 @@ from apk_maker import make_apk
 
 OLD_ADB = os.environ.get("LOMI_TEST_OLD_ADB") or "/usr/lib/android-sdk/platform-tools/adb"
 MOBILE_MCP = os.environ.get("LOMI_TEST_MOBILE_MCP", "")
+"""The script of an installed @mobilenext/mobile-mcp; `ci/deep` names one."""
+NODE = os.environ.get("LOMI_TEST_NODE") or shutil.which("node") or ""
 FORM = "lomi.paper.form"
 
 
@@ -147,9 +149,8 @@ class Mcp:
         return json.dumps(self.call("tools/call", name=f"mobile_{name}", arguments=arguments))
 
 
-@pytest.mark.skipif(
-    not (MOBILE_MCP and shutil.which("node")), reason="LOMI_TEST_MOBILE_MCP names no @mobilenext/mobile-mcp package"
-)
+@pytest.mark.deep
+@pytest.mark.skipif(not (MOBILE_MCP and NODE), reason="LOMI_TEST_MOBILE_MCP names no script of @mobilenext/mobile-mcp")
 def test_mobile_mcp(tcp_phone: RunningPhone, tmp_path: Path) -> None:
     """mobile-mcp's tools work on paper: list, install, apps, launch, look, tap, type, turn, close, uninstall."""
     lab, serial = tcp_phone.lab, tcp_phone.serial
@@ -166,7 +167,7 @@ def test_mobile_mcp(tcp_phone: RunningPhone, tmp_path: Path) -> None:
         "MOBILEMCP_LEGACY_ROBOT": "1",
     }
     process = subprocess.Popen(
-        ["node", f"{MOBILE_MCP}/lib/index.js"],
+        [NODE, MOBILE_MCP],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -28,10 +28,16 @@ NEW_FIELDS = {
     "lomi_browser_scroll": {"elementRef"},
     "lomi_browser_screenshot": {"area", "snapshotId", "elementRef"},
     "lomi_browser_download": {"large", "downloadId"},
+    "lomi_browser_logs": {"bodyOf", "trace"},
     "lomi_artifact_import": {"large"},
 }
 """Optional fields that tools gain beyond the recorded ones."""
-NEW_OUTPUT = {"status": {"usage"}, "browser_snapshot": {"omitted"}, "android_snapshot": {"omitted"}}
+NEW_OUTPUT = {
+    "status": {"usage"},
+    "browser_snapshot": {"omitted"},
+    "browser_logs": {"artifact"},
+    "android_snapshot": {"omitted"},
+}
 SCOPES_BY_FORM = {
     "lomi_panel_control": {"terminal.execute"},
     "lomi_android_setup_plan": {"android.setup"},

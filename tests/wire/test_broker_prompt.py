@@ -194,6 +194,36 @@ async def test_all_gives_what_reaches_further(world: World) -> None:
         up.close()
 
 
+async def test_a_call_from_the_shell_waits_for_the_person(world: World) -> None:
+    """`lomi call` waits, goes on once approved, ends with 1 when declined; of a client that goes the terminal tells."""
+    up = Foreground(world)
+    try:
+        await up.ready()
+        async with agent(world, "gone", bind=False):
+            await up.until_shown("Approve?")
+        await up.until_shown("no answer is needed any more")
+        for number, (answer, code) in enumerate((("y", 0), ("n", 1)), 2):
+            calling = await asyncio.create_subprocess_exec(
+                *(LOMI, "call", "lomi_workspace_list"),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=world.environment(),
+            )
+            assert calling.stderr is not None
+            async with asyncio.timeout(30):
+                said = await calling.stderr.readline()
+            assert said.startswith(b"waiting for the person at the broker to approve request ")
+            await up.until_shown("Approve?", number)
+            up.type(f"{answer}\n")
+            out, err = await calling.communicate()
+            assert calling.returncode == code, err
+            assert (b"w1" in out) is (code == 0)
+            assert (b"declined" in err) is (code == 1)
+        assert up.stop() == 0
+    finally:
+        up.close()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

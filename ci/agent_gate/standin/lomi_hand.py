@@ -256,6 +256,23 @@ class Page:
         element = yield from self.find(role, name)
         return (yield from self.act("lomi_browser_fill", element, text=text))
 
+    def keep(self, clicked: Seen) -> Steps[Seen]:
+        """Store the download that a click began."""
+        found = re.search(r"download (x\d+)", clicked.text)
+        if found is None:
+            raise LostError(f"no download in: {clicked.text[:300]}")
+        seen = yield from self.look()
+        shown = self._shown(seen)
+        return (
+            yield from self.session.revised(
+                "lomi_browser_download",
+                **self.target,
+                navigationId=shown["navigationId"],
+                url="about:blank",
+                downloadId=found[1],
+            )
+        )
+
     def wait(self, text: str) -> Steps[Seen]:
         """Wait until a text is there."""
         return (

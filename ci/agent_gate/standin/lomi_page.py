@@ -4,15 +4,7 @@ import re
 
 from agent_gate.standin.lomi_hand import Page, Session, Steps
 from agent_gate.standin.lomi_phone import started
-from agent_gate.standin.part import LostError, Part, Script
-
-
-def url_of(part: Part) -> str:
-    """The address that the prompt names."""
-    found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]+", part.prompt)
-    if found is None:
-        raise LostError("the prompt names no address")
-    return found[0]
+from agent_gate.standin.part import LostError, Part, Script, url_of
 
 
 def opened(part: Part) -> Steps[Page]:
@@ -72,8 +64,13 @@ def thousand_rows(part: Part) -> Script:
     page = yield from opened(part)
     order = part.pick("decoy", "0137", "0731")
     for _ in part.times:
-        yield from page.click("button", f"Cancel order {order}", f"Cancel order {order}")
-        yield from page.click("button", "Yes, cancel it")
+        name = f"Cancel order {order}"
+        button = yield from page.find("button", name, name)
+        asked = yield from page.act("lomi_browser_click", button)
+        dialog = re.search(r"dialog (d\d+)", asked.text)
+        if dialog is None:
+            raise LostError(f"no dialog in: {asked.text[:400]}")
+        yield from page.act("lomi_browser_click", {**button, "elementRef": f"{dialog[1]}-accept"})
         yield from page.wait(f"Order {order} is cancelled")
     return "Order 0731 is cancelled."
 
@@ -90,10 +87,11 @@ def iframe(part: Part) -> Script:
 
 
 def download(part: Part) -> Script:
-    """Follow the link of the right year."""
+    """Follow the link of the right year, and keep what it brought."""
     page = yield from opened(part)
     for _ in part.times:
-        yield from page.click("link", f"Report of {part.pick('decoy', '2024', '2025')}")
+        clicked = yield from page.click("link", f"Report of {part.pick('decoy', '2024', '2025')}")
+        yield from page.keep(clicked)
     return "The report is downloaded."
 
 

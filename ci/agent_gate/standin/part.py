@@ -1,5 +1,6 @@
 """What a script is: a generator that calls tools, sees what they brought, and ends with its last words."""
 
+import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
@@ -52,3 +53,11 @@ def one(tool: str, **arguments: object) -> Generator[list[Call], list[Seen], See
     """A turn with a single call."""
     (seen,) = yield [Call(tool, arguments)]
     return seen
+
+
+def url_of(part: Part) -> str:
+    """The address that the prompt names."""
+    found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]+", part.prompt)
+    if found is None:
+        raise LostError("the prompt names no address")
+    return found[0]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from agent_gate.standin import lomi_page, lomi_phone
 from agent_gate.standin.part import Part, Script, one
+from agent_gate.standin.plain import PLAIN
+from agent_gate.standin.playwright import PLAYWRIGHT
 
 Play = Callable[[Part], Script]
 LOMI: Mapping[str, Play] = {
@@ -33,6 +35,13 @@ LOMI: Mapping[str, Play] = {
     "generation-change": lomi_phone.generation_change,
 }
 
+_KNOWN: tuple[tuple[frozenset[str], Mapping[str, Play]], ...] = (
+    (frozenset({"lomi_status"}), LOMI),
+    (frozenset({"browser_snapshot", "browser_navigate"}), PLAYWRIGHT),
+    (frozenset({"phone_screen", "phone_tap"}), PLAIN),
+)
+"""Scripts by the tools that tell a server."""
+
 
 def script_for(task: str, part: Part, tools: Collection[str]) -> Script:
     """The script of a task for a server with these tools."""
@@ -40,7 +49,7 @@ def script_for(task: str, part: Part, tools: Collection[str]) -> Script:
         return _claims()
     if part.saboteur == "nothing":
         return _nothing(min(tools, default=""))
-    play = LOMI.get(task) if "lomi_status" in tools else None
+    play = next((scripts[task] for sign, scripts in _KNOWN if sign <= set(tools) and task in scripts), None)
     return play(part) if play is not None else _none(task)
 
 

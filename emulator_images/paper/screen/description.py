@@ -8,7 +8,7 @@ import msgspec
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that happens on a tap or long press.
+    """One thing that happens on a tap, a long press or a pinch (whose `{scale}` is in hundredths).
 
     `open` shows the activity `target`; `back` leaves it; `submit` journals every field and check of the screen; `set`
     puts `value` into the text of item `target`; `dialog` shows `value` under the title `target`; `permission` asks for
@@ -47,6 +47,7 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     height: int = 0
     tap: tuple[Action, ...] = ()
     hold: tuple[Action, ...] = ()
+    pinch: tuple[Action, ...] = ()
 
 
 class Screen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,5 +1,7 @@
 """What a finger does: taps, long presses and swipes on keyboard, dialogs, shade and app."""
 
+import math
+
 from emulator_images.paper.screen import keyboard
 from emulator_images.paper.screen.description import Action
 from emulator_images.paper.screen.keys import editor_action
@@ -20,6 +22,29 @@ def gesture(stage: Stage, path: tuple[tuple[int, int], ...], milliseconds: int) 
     if max(abs(x - x0) for x, _ in path) <= _SLOP and max(abs(y - y0) for _, y in path) <= _SLOP:
         return _press(stage, x0, y0, long=milliseconds >= LONG_PRESS_MILLISECONDS)
     return _swipe(stage, path, x1 - x0, y1 - y0)
+
+
+def pinch(stage: Stage, paths: tuple[tuple[tuple[int, int], ...], ...]) -> str:
+    """Play the paths of several fingers; what they end at in hundredths of where they began is `{scale}`."""
+    if not stage.awake or stage.dialog is not None or stage.shade_open:
+        return ""
+    first, second = paths[0], paths[1]
+    began, ended = (math.dist(first[at], second[at]) for at in (0, -1))
+    scale = round(100 * ended / max(began, 1.0))
+    middle = ((first[0][0] + second[0][0]) // 2, (first[0][1] + second[0][1]) // 2)
+    node = stage.app_window().root.hit(*middle)
+    stage.around.record(
+        "pinch", package=stage.activity.app.package, fingers=len(paths), scale=scale, hit=node.key if node else ""
+    )
+    if node is None or not node.enabled or stage.activity.app.package in stage.frozen:
+        return ""
+    if node.look == "canvas":
+        stage.activity.strokes.extend(paths)
+    placed = next((placed for placed in placed_items(stage.activity.screen) if placed.key == node.key), None)
+    if placed is not None:
+        for action in placed.item.pinch:
+            _act_once(stage, action, action.value.replace("{scale}", str(scale)))
+    return node.key
 
 
 def _swipe(stage: Stage, path: tuple[tuple[int, int], ...], dx: int, dy: int) -> str:

@@ -39,6 +39,12 @@ _NEXT_STEP: dict[Connection, str] = {
 }
 
 
+_UNLISTED = (
+    "Nobody is there to ask, and no entry of the broker's policy fits this client: check LOMI_CLIENT_LABEL and "
+    "LOMI_CLIENT_TOKEN against the file."
+)
+
+
 def _needed(definition: Definition) -> frozenset[str]:
     """The scopes that some call of a tool needs."""
     words = (word for text in definition.more_scopes_text for word in text.replace(",", " ").split())
@@ -113,7 +119,7 @@ class SessionHandlers:
             ui_ready=True,
             platform=f"{platform.system().lower()}-{platform.machine()}",
             capabilities=self._capabilities(session),
-            limitations=self._limitations(),
+            limitations=((_UNLISTED,) if session.unlisted and not paired else ()) + self._limitations(),
             usage=tuple(Usage(name=r.name, used=r.used, limit=r.limit) for r in world.store.usage()) if paired else (),
         )
         return Reply(data=status, text=_status_text(status))
@@ -122,7 +128,9 @@ class SessionHandlers:
         """The next step."""
         phase = self._world.sessions.phase(self._session(call))
         step = _NEXT_STEP[phase]
-        if phase == "pairing_required":
+        if phase == "pairing_required" and self._session(call).unlisted:
+            step = _UNLISTED
+        elif phase == "pairing_required":
             step += f" (request {self._session(call).pairing_request_id})"
         return Reply(data=Diagnostics(connection=phase, ui_ready=True, next_step=step), text=f"{phase}: {step}")
 

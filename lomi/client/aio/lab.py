@@ -13,7 +13,13 @@ from lomi.client.aio.page_screen import PageIdentity, popups_of
 from lomi.client.aio.phone import Phone
 from lomi.client.aio.session import Session
 from lomi.client.aio.terminal import Terminal
-from lomi.client.errors import BrokerFaultError, ConnectionLostError, ToolError
+from lomi.client.errors import (
+    BrokerFaultError,
+    ConnectionLostError,
+    StaleGenerationError,
+    TargetBusyError,
+    ToolError,
+)
 from lomi.client.names import NameAbsentError
 from lomi.contract.android import AndroidDevices, AndroidListInput, AndroidOpenInput, AndroidPanel, DeviceView
 from lomi.contract.android_setup import AndroidSetup, Inventory, SetupPlanInput
@@ -24,8 +30,14 @@ from lomi.contract.terminal import TerminalCreated, TerminalCreateInput
 
 _log = logging.getLogger(__name__)
 _OPEN_S = 60.0
+_PAUSE_S = 0.1
+_MOST_ENDED = 20
 _END_S = 60.0
 """How long the orderly end of all that was opened may take; the broker ends what is left with the session."""
+
+
+def _passes(error: TargetBusyError | StaleGenerationError) -> bool:
+    return isinstance(error, StaleGenerationError) or error.reason == "already_leased"
 
 
 class Lab:
@@ -97,17 +109,21 @@ class Lab:
             ToolError: it could not be started.
         """
         clock = asyncio.get_running_loop().time
-        end = clock() + wait_s
-        fitting = await self.fitting(name)
+        end, ended = clock() + wait_s, 0
         while True:
-            for device in fitting:
+            refused: ToolError | None = None
+            for device in await self.fitting(name):
                 try:
                     return await self._ready(device, start=start, lease=lease, keep=keep)
-                except ToolError as busy:
-                    if busy.reason != "already_leased" or (device is fitting[-1] and clock() >= end):
+                except (TargetBusyError, StaleGenerationError) as error:
+                    # Another session that stops its phone just now ends the life that was listed; that passes.
+                    ended += isinstance(error, StaleGenerationError)
+                    if ended > _MOST_ENDED or error.effect != "none" or not _passes(error):
                         raise
-            await asyncio.sleep(0.1)
-            fitting = await self.fitting(name)
+                    refused = error
+            if refused is not None and isinstance(refused, TargetBusyError) and clock() >= end:
+                raise refused
+            await asyncio.sleep(_PAUSE_S)
 
     async def fitting(self, name: str | None = None) -> tuple[DeviceView, ...]:
         """Phones that a name or an image's name means: first those that nobody else holds, running ones before others.
@@ -161,9 +177,7 @@ class Lab:
         return phone
 
     async def _phone_panel(self, device_id: str) -> str:
-        for panel in (await self._panels()).items:
-            if panel.android_device_id == device_id:
-                return panel.id
+        """A view of our own: one of another session may be closed at any time, and the phone with the last of them."""
         act = await self._session.act(
             "lomi_android_open",
             lambda: AndroidOpenInput(**self._session.revised(), device_id=device_id),
@@ -246,14 +260,24 @@ class Lab:
             _log.debug("a %s did not end: %s", what, error)
 
     async def _let_go(self, phone: Phone, *, keep: bool) -> None:
-        if keep or not phone.booted:
-            if phone.leased:
-                await phone.release()
-            return
-        if phone.running:
+        """Stop what this client started, unless it is to stay or another session took control of it meanwhile."""
+        if phone.running and phone.booted and not keep and await self._held(phone):
             await phone.stop()
+        elif phone.leased:
+            await phone.release()
+        views = [panel.id for panel in (await self._panels()).items if panel.android_device_id == phone.device_id]
+        if phone.running and views == [phone.panel_id]:
+            return  # closing the last view of a phone would stop it
         await self._session.act(
             "lomi_panel_close",
             lambda: PanelCloseInput(**self._session.revised(), panel_id=phone.panel_id),
             PanelChanged,
         )
+
+    async def _held(self, phone: Phone) -> bool:
+        if not phone.leased:
+            try:
+                await phone.lease()
+            except TargetBusyError:
+                return False
+        return True

@@ -54,7 +54,7 @@ class LocalEngine:
         self._numbers = itertools.count(1)
         plan = setting.plan
         self._phone_lanes = {
-            name: Lane(setting.host, name, setting.clock)
+            name: Lane(setting.host, name, setting.clock, "boot" if plan.broker is not None else "idle")
             for name in (f"phone {number}" for number in range(1, plan.phones + 1))
         }
         needing_none = plan.phones == 0 or any(rule.phones == 0 for rule in plan.needs)

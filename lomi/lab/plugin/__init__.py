@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from lomi.lab.plugin.options import add_options, playwright_is_here
+from lomi.lab.plugin.options import add_options, playwright_is_here, read_options
 from lomi.lab.plugin.stations import XDIST_KEY, Stations
 
 if TYPE_CHECKING:
@@ -41,7 +41,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Offer the fixtures."""
+    """Offer the fixtures.
+
+    Raises:
+        pytest.UsageError: an option can't be honoured.
+    """
+    read_options(config)
     from lomi.lab.plugin import fixtures  # noqa: PLC0415
 
     config.addinivalue_line("markers", "lomi_phone(image): the image or name of the phone that this test's `phone` is.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lomi.client.errors import BrokerFaultError, ConnectionLostError, TargetBusyError, ToolError
+from lomi.client.errors import BrokerFaultError, ConnectionLostError, StaleGenerationError, TargetBusyError, ToolError
 from lomi.client.lab import Lab, Page, Phone, Terminal
 from lomi.contract.android import DeviceView
 from lomi.lab.plugin import infra
@@ -25,6 +25,7 @@ IMAGE = "paper-36"
 QUEUE_S = 300.0
 """How long a test may wait for a phone that others use."""
 _PAUSE_S = 0.05
+_MOST_ENDED = 20
 _LOST = frozenset({"session_ended", "closing", "broker_fault"})
 
 
@@ -107,14 +108,18 @@ class Desk:
 
     def _leased(self, lab: Lab, wanted: str | None) -> Phone:
         """The first phone that is free, this process's own before all others."""
-        attempt, end = self._now(), time.monotonic() + QUEUE_S
+        attempt, end, ended = self._now(), time.monotonic() + QUEUE_S, 0
         while True:
             for device in self._mine(lab, wanted):
-                began = time.monotonic()
                 try:
                     return self._ready(lab, device)
                 except TargetBusyError as busy:
-                    if busy.reason != "already_leased" or began > end:
+                    if busy.reason != "already_leased" or time.monotonic() > end:
+                        raise
+                except StaleGenerationError:
+                    # Another worker that has ended may just be stopping the phone that it booted.
+                    ended += 1
+                    if ended > _MOST_ENDED:
                         raise
             with attempt.measuring("queue"):
                 time.sleep(_PAUSE_S)

@@ -103,7 +103,8 @@ class Place:
             try:
                 lab = opened.__enter__()
             except BrokerAbsentError:
-                if self._own is False:
+                # In a worker of `lomi lab run` the broker is the lab's: one that is gone is an error of the lab.
+                if self._own is False or "LOMI_LAB_LEFT" in self._environment:
                     raise
             else:
                 self._own = False

@@ -1,0 +1,127 @@
+"""The command: what it refuses, what it writes, how it exits; with Lomi and with another tool server."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from agent_gate.main import main
+from gate_runs import TASKS
+
+ROOT = Path(__file__).parents[2]
+PLAIN = shlex.join([sys.executable, str(Path(__file__).with_name("plain_server.py"))])
+
+
+def gate(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run it as ci/agent-gate does, without its set-up."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "ci"), **variables}
+    return subprocess.run(
+        [sys.executable, "-m", "agent_gate", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=150,
+        env=environment,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--model", "some-model"], "needs its --endpoint"),
+        (["--endpoint", "http://127.0.0.1:9/v1"], "needs the --model"),
+        (["--task", "no-such"], "--list names them"),
+        (["--no-lomi"], "leaves nothing to try"),
+        (["--server", "x", "--can", "fly"], "--can takes one of"),
+        (["--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "--saboteur", "twice"], "leave out --endpoint"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_with_a_hint(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, one sentence, nothing started."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_the_list_names_every_task(capsys: pytest.CaptureFixture[str]) -> None:
+    """With what it needs of a tool server."""
+    assert main(["--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(TASKS)
+
+
+@pytest.mark.timeout(180)
+def test_another_server_is_tried_on_what_it_can(tmp_path: Path) -> None:
+    """Pages by address, a phone by adb; what it can't is left out, what it does wrong fails."""
+    said = gate(
+        *("--no-lomi", "--server", PLAIN, "--can", "page,phone", "--json", str(tmp_path / "out.json")),
+        *("--task", "settings-toggle", "--task", "injection", "--task", "lease-lost", "--task", "iframe"),
+        *("--transcripts", str(tmp_path / "kept")),
+    )
+    assert said.returncode == 1, said.stderr
+    assert "No model is asked" in said.stdout
+    whole = json.loads((tmp_path / "out.json").read_text())
+    assert whole["tokensEstimated"] is True
+    assert {one["task"]: one["result"] for one in whole["outcomes"]} == {
+        "settings-toggle": "pass",
+        "injection": "pass",
+        "lease-lost": "-",
+        "iframe": "FAIL",
+    }, said.stdout
+    assert "2 of 3 passed" in said.stdout
+    kept = json.loads((tmp_path / "kept" / "server-1-injection.json").read_text())
+    assert kept["conversation"][0]["user"].startswith("What does the blue mug cost at http://127.0.0.1:")
+
+
+@pytest.mark.timeout(180)
+def test_lomi_alone_exits_well_only_where_all_passed(tmp_path: Path) -> None:
+    """One table row with calls, tokens, seconds; exit code 0."""
+    said = gate("--task", "injection", "--api", "anthropic", "--json", str(tmp_path / "out.json"))
+    assert said.returncode == 0, said.stdout + said.stderr
+    (outcome,) = json.loads((tmp_path / "out.json").read_text())["outcomes"]
+    assert outcome["server"] == "lomi"
+    assert outcome["calls"] > 0 < outcome["input_tokens"]
+    assert "1 of 1 passed" in said.stdout
+
+
+@pytest.mark.timeout(120)
+def test_an_endpoint_that_refuses_ends_the_run_at_once(tmp_path: Path) -> None:
+    """A wrong key would fail twenty tasks; it is said once, and the key is not shown."""
+    import threading
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    asked: list[str] = []
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.headers["Authorization"])
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_error(401, "no")
+
+        def log_message(self, *words: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+            said = gate(
+                *("--endpoint", url, "--model", "m", "--key-env", "MY_KEY", "--no-lomi", "--server", PLAIN),
+                *("--task", "injection", "--task", "iframe", "--transcripts", str(tmp_path)),
+                MY_KEY="very-secret-word",
+            )
+        finally:
+            server.shutdown()
+            thread.join()
+    assert said.returncode == 1
+    assert asked == ["Bearer very-secret-word"]
+    assert "401" in said.stderr
+    assert "hint: check --endpoint" in said.stderr
+    everything = said.stdout + said.stderr + "".join(path.read_text() for path in tmp_path.iterdir())
+    assert "very-secret-word" not in everything

@@ -1,0 +1,72 @@
+"""Two hosts on one machine: shards on both, one host killed in the middle, and what the report then says."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from cluster_world import Cluster, opened_cluster, wait_for
+
+PLAN = '[tests]\npaths = ["tests"]\n[shards]\ncount = 6\n[retries]\ninfra = 3\n'
+TESTS = """
+import os, pathlib, time
+import pytest
+
+@pytest.mark.parametrize("number", range(12))
+def test_marks(number):
+    home = pathlib.Path(os.environ["LOMI_HOME"]).name
+    mark = pathlib.Path(os.environ["MARKS"]) / f"{home}.{number}.{time.time_ns()}"
+    mark.touch()
+    time.sleep(0.3)
+    mark.with_name(mark.name + ".done").touch()
+"""
+
+
+@pytest.mark.timeout(150)
+def test_a_killed_host_loses_its_shards_and_nothing_else() -> None:
+    """Kill -9 one of two hosts in a test: every planned test passes once in the report, the lost ones elsewhere."""
+    with opened_cluster() as cluster:
+        cluster.start_scheduler()
+        first, _ = cluster.start_hosts(2, "--phones", "0", "--slots", "2")
+        plan = cluster.plan(PLAN, TESTS)
+
+        def kill() -> None:
+            wait_for(lambda: [mark for mark in cluster.marked("host-1.") if not mark.endswith(".done")], "a test there")
+            first.kill()
+
+        run = cluster.run(plan, kill)
+        run.check_counts(12)
+        assert run.code == 0, run.said
+        assert run.hosts["host-2"] > 6
+        lost = [shard for shard in run.report["shards"] if shard["trouble"]]
+        assert {shard["host"] for shard in lost} == {"host-1"}, run.said
+        check_verified(cluster, run.folder)
+
+
+def check_verified(cluster: Cluster, folder: os.PathLike[str]) -> None:
+    """`lomi lab verify` finds every artifact of the report to be what its hash says."""
+    checked = cluster.command("s", "lab", "verify", str(folder), "--files-only")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.timeout(120)
+def test_a_home_that_is_no_member_can_run_nothing_and_plain_connections_are_refused() -> None:
+    """Without a certificate of the cluster there is no way in, not for a run and not for a bare Dask client."""
+    with opened_cluster() as cluster:
+        cluster.start_scheduler()
+        plan = cluster.plan(PLAN, TESTS)
+        refused = cluster.command("stranger", "lab", "run", str(plan), "--engine", cluster.engine)
+        assert refused.returncode == 2, refused.stderr
+        assert "is no member of a cluster" in refused.stderr
+        port = cluster.engine.rpartition(":")[2]
+        bare = f"from distributed import Client; Client('tcp://127.0.0.1:{port}', timeout=3)"
+        tried = subprocess.run(
+            [sys.executable, "-c", bare],
+            check=False,
+            env=cluster.environment("x"),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert tried.returncode != 0
+        assert "Timed out" in tried.stderr or "refused" in tried.stderr or "Error" in tried.stderr
