@@ -74,8 +74,7 @@ class Activity:
         self._begun = 0
         self.committed = 0
         self.within = 0
-        self.loads = 0
-        self.contents = 0
+        self.loaded = False
         self.dialog: str | None = None
         self.ended: str | None = None
         self.opened: list[str] = []
@@ -129,8 +128,14 @@ class Activity:
         """Whether nothing can be learned from the page now: a dialog is open or the page has ended."""
         return self.dialog is not None or self.ended is not None
 
-    def follow(self, session: Session, main_frame: Callable[[], str], faults: Faults) -> None:
-        """Take the events of one protocol session into account."""
+    def document_came(self) -> None:
+        """The main frame has a new document; what it loads is counted from now."""
+        self.committed += 1
+        self.loaded = False
+        self.stir()
+
+    def follow(self, session: Session, main_frame: Callable[[], str], faults: Faults, *, main: bool) -> None:
+        """Take the events of one protocol session into account; the `main` one is that of the main frame."""
 
         def sent(event: RequestSent) -> None:
             if event.type in _WAITED and not event.request.url.startswith(("data:", "blob:")):
@@ -160,11 +165,7 @@ class Activity:
                 self.stir()
 
         def loaded(_event: _Nothing) -> None:
-            self.loads += 1
-            self.stir()
-
-        def content(_event: _Nothing) -> None:
-            self.contents += 1
+            self.loaded = True
             self.stir()
 
         listen(session, "Network.requestWillBeSent", RequestSent, sent, faults)
@@ -176,8 +177,8 @@ class Activity:
         listen(session, "Page.frameStoppedLoading", _Frame, stopped, faults)
         listen(session, "Page.windowOpen", _Nothing, coming, faults)
         listen(session, "Page.downloadWillBegin", _Nothing, lambda _event: self._download_begins(), faults)
-        listen(session, "Page.loadEventFired", _Nothing, loaded, faults)
-        listen(session, "Page.domContentEventFired", _Nothing, content, faults)
+        if main:
+            listen(session, "Page.loadEventFired", _Nothing, loaded, faults)
 
     def _tell(self, event: object) -> None:
         for observer in self.observers:

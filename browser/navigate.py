@@ -103,7 +103,6 @@ async def _go(
 ) -> Navigated:
     activity = page.activity
     start = begin(page)
-    loads = activity.loads
     deadline = page.clock() + max(load_s, 0.1)
     attempt = await page.unless_blocked(ask(page.session, method, params, _Answer, deadline_s=COMMIT_S + 1), COMMIT_S)
     page.require_live()
@@ -122,10 +121,11 @@ async def _go(
         if not await activity.wait(deadline - page.clock()):
             break
     if wait_until == "load" and activity.committed != start.committed:
-        while activity.loads == loads and activity.dialog is None and activity.ended is None:
+        while not activity.loaded and activity.dialog is None and activity.ended is None:
             if not await activity.wait(deadline - page.clock()):
                 break
-    loaded = activity.loads != loads or activity.within != start.within
+    came = activity.committed != start.committed
+    loaded = (came and activity.loaded) or activity.within != start.within
     budget = (page.clock() - start.at) + (settle_s if loaded or wait_until == "commit" else 0.05)
     activity.navigating = activity.navigating and wait_until == "load" and not loaded
     observation = await observe(page, start, budget)

@@ -136,7 +136,11 @@ class Page:
         frames = self.frames
         frames.on_navigated = self._navigated
         frames.on_within = self._within
-        frames.on_session.append(lambda session: self.activity.follow(session, lambda: frames.main_id, self.faults))
+        frames.on_session.append(
+            lambda session: self.activity.follow(
+                session, lambda: frames.main_id, self.faults, main=session is self.session
+            )
+        )
         self.session.on_ended.append(self._closed)
         listen(self.session, "Inspector.targetCrashed", _Nothing, lambda _event: self._crashed(), self.faults)
         await asyncio.gather(
@@ -160,8 +164,7 @@ class Page:
         if frame.id == self.frames.main_id:
             self._navigation += 1
             self._document_began = self._navigation
-            self.activity.committed += 1
-            self.activity.stir()
+            self.activity.document_came()
             for told in self.on_navigation:
                 told()
 

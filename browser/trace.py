@@ -5,25 +5,33 @@ person, as an artifact.
 """
 
 import asyncio
+import base64
 import hashlib
 import time
 import zipfile
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from io import BytesIO
 from pathlib import Path
 
 import msgspec
+from PIL import Image
 
+from browser.capture import CAPTURE_S
 from browser.errors import BlockedError, BrowserError, NoSuchThingError, PageEndedError
 from browser.network import NetworkEntry
 from browser.page import Page
 from browser.profile import Profile
+from browser.wire import ask
 
 TRACE_S = 600.0
 _VERSION = 8
 MOST_PICTURES = 2_000
 MOST_LINES = 10_000
-_FIRST_S = 1.0
+
+
+class _Shot(msgspec.Struct):
+    data: str = ""
 
 
 class _Recording:
@@ -63,23 +71,35 @@ class _Recording:
                 while len(self.pictures) < MOST_PICTURES:
                     coming = asyncio.ensure_future(anext(frames))
                     await asyncio.wait({coming, watching}, return_when=asyncio.FIRST_COMPLETED)
-                    if not self.pictures:
-                        await asyncio.wait({coming}, timeout=_FIRST_S)
                     if not coming.done():
                         coming.cancel()
                         with suppress(asyncio.CancelledError, StopAsyncIteration):
                             await coming
                         break
                     frame = coming.result()
-                    name = f"{self.page.generation}-{hashlib.sha1(frame.jpeg, usedforsecurity=False).hexdigest()}.jpeg"
-                    self.pictures[name] = frame.jpeg
-                    size = {"width": frame.width, "height": frame.height}
-                    self._add("screencast-frame", sha1=name, timestamp=self._now(), **size)
+                    self._keep(frame.jpeg, frame.width, frame.height)
         except (StopAsyncIteration, BrowserError):
             pass  # the page ended
         finally:
             watching.cancel()
             self.done.set()
+
+    def _keep(self, jpeg: bytes, width: float, height: float) -> None:
+        name = f"{self.page.generation}-{hashlib.sha1(jpeg, usedforsecurity=False).hexdigest()}.jpeg"
+        self.pictures[name] = jpeg
+        self._add("screencast-frame", sha1=name, timestamp=self._now(), width=width, height=height)
+
+    async def last_look(self) -> None:
+        """A picture of the end, where none was drawn in time."""
+        await self.done.wait()
+        if self.pictures:
+            return
+        params = {"format": "jpeg", "quality": 70}
+        with suppress(BrowserError):
+            shot = await ask(self.page.session, "Page.captureScreenshot", params, _Shot, deadline_s=CAPTURE_S)
+            jpeg = base64.b64decode(shot.data)
+            with Image.open(BytesIO(jpeg)) as picture:
+                self._keep(jpeg, *picture.size)
 
     def finished(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
         """Its lines and its requests, once `watch` has ended."""
@@ -144,7 +164,7 @@ class Trace:
             raise NoSuchThingError("no_such_trace")
         recordings = self._ended()
         for recording in recordings:
-            await recording.done.wait()
+            await recording.last_look()
         return await asyncio.to_thread(self._write, into, recordings)
 
     def drop(self) -> None:

@@ -39,7 +39,6 @@ _FIXED = (
     "--disable-domain-reliability",
     "--disable-extensions",
     "--disable-features=" + ",".join(_FEATURES_OFF),
-    "--enable-features=CDPScreenshotNewSurface",
     "--allow-pre-commit-input",
     "--disable-hang-monitor",
     "--disable-ipc-flooding-protection",
