@@ -21,7 +21,7 @@ from agent_gate.anthropic import Anthropic
 from agent_gate.drive import ModelSetting
 from agent_gate.openai import OpenAI
 from agent_gate.other import opened_other
-from agent_gate.outcome import LOMI, Outcome, head_of, line_of, totals_of
+from agent_gate.outcome import LOMI, Outcome, comparison_of, head_of, line_of, totals_of
 from agent_gate.run import EndpointGoneError, Job, Model, Opened, run_task
 from agent_gate.stage import opened_lomi
 from agent_gate.standin.server import MODEL, StandIn, opened_standin
@@ -93,6 +93,17 @@ def _need_model(asked: argparse.Namespace) -> None:
         raise _UsageError("--saboteur is the stand-in's: leave out --endpoint")
 
 
+def _need_places(asked: argparse.Namespace) -> None:
+    """Fail before the first task, not after the last, where the results can't be written."""
+    try:
+        if asked.json is not None:
+            asked.json.open("a").close()
+        if asked.transcripts is not None:
+            asked.transcripts.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _UsageError(f"{error.filename} can't be written: {error.strerror}") from error
+
+
 def _servers(asked: argparse.Namespace) -> list[Server]:
     found = [] if asked.no_lomi else [Server(name=LOMI, command=(), can=LOMI_CAN)]
     for number, line in enumerate(asked.server):
@@ -153,6 +164,8 @@ async def _run(
             _say(totals_of(own, width))
             _say("")
             outcomes += own
+    for line in comparison_of(outcomes, width):
+        _say(line)
     return outcomes
 
 
@@ -195,6 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         tasks, servers = _chosen(asked.task), _servers(asked)
         _need_model(asked)
+        _need_places(asked)
     except _UsageError as error:
         made.error(str(error))
     return _gate(asked, tasks, servers)
@@ -205,7 +219,6 @@ def _gate(asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Se
         _say("No model is asked: a stand-in plays written scripts. Its tokens are estimates, a quarter of the bytes.")
     with tempfile.TemporaryDirectory(prefix="lomi-gate-") as scratch:
         folder = asked.transcripts or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
         try:
             outcomes = asyncio.run(_interruptible(asked, tasks, servers, folder))
         except EndpointGoneError as error:
