@@ -191,8 +191,9 @@ async def test_a_popup_is_a_panel_of_its_own(qa: Agent, site: FileSite) -> None:
         seen = await page.act("scroll", **document, deltaX=0, deltaY=0)
     (line,) = found
     told = dict(part.split(" ") for part in line.removeprefix("popup: ").split(", "))
-    listed = (await qa.ask("lomi_panel_list", workspaceId=qa.workspace)).data["items"]
-    (row,) = [row for row in listed if row["id"] == told["panelId"]]
+    listed = (await qa.ask("lomi_panel_list", workspaceId=qa.workspace)).data
+    (row,) = [row for row in listed["items"] if row["id"] == told["panelId"]]
+    assert seen.data["observation"]["domainRevision"] == listed["domainRevision"]
     assert (row["browserGeneration"], row["ownership"]) == (told["browserGeneration"], "this_session")
     popup = WirePage(qa, {"workspaceId": qa.workspace, **told}, {})
     assert any('"hit"' in line for line in lines(await popup.click("Inside")))
