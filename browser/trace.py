@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from browser.capture import capture
 from browser.errors import BlockedError, BrowserError, NoSuchThingError, PageEndedError
 from browser.network import NetworkEntry
 from browser.page import Page
@@ -23,7 +24,6 @@ TRACE_S = 600.0
 _VERSION = 8
 MOST_PICTURES = 2_000
 MOST_LINES = 10_000
-_FIRST_S = 1.0
 
 
 class _Recording:
@@ -56,30 +56,33 @@ class _Recording:
         self.over.set()
 
     async def watch(self) -> None:
-        """Keep each picture, until the end."""
+        """Keep each picture, until the end; where none came in time, one that is taken then."""
         try:
             watching = asyncio.ensure_future(self.over.wait())
             async with aclosing(self.page.screencast.frames()) as frames:
                 while len(self.pictures) < MOST_PICTURES:
                     coming = asyncio.ensure_future(anext(frames))
                     await asyncio.wait({coming, watching}, return_when=asyncio.FIRST_COMPLETED)
-                    if not self.pictures:
-                        await asyncio.wait({coming}, timeout=_FIRST_S)
                     if not coming.done():
                         coming.cancel()
                         with suppress(asyncio.CancelledError, StopAsyncIteration):
                             await coming
                         break
                     frame = coming.result()
-                    name = f"{self.page.generation}-{hashlib.sha1(frame.jpeg, usedforsecurity=False).hexdigest()}.jpeg"
-                    self.pictures[name] = frame.jpeg
-                    size = {"width": frame.width, "height": frame.height}
-                    self._add("screencast-frame", sha1=name, timestamp=self._now(), **size)
+                    self._picture(frame.jpeg, "jpeg", frame.width, frame.height)
+            if not self.pictures:
+                taken = await capture(self.page)
+                self._picture(taken.png, "png", taken.width, taken.height)
         except (StopAsyncIteration, BrowserError):
             pass  # the page ended
         finally:
             watching.cancel()
             self.done.set()
+
+    def _picture(self, content: bytes, form: str, width: float, height: float) -> None:
+        name = f"{self.page.generation}-{hashlib.sha1(content, usedforsecurity=False).hexdigest()}.{form}"
+        self.pictures[name] = content
+        self._add("screencast-frame", sha1=name, timestamp=self._now(), width=width, height=height)
 
     def finished(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
         """Its lines and its requests, once `watch` has ended."""
