@@ -63,17 +63,26 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--no-images", action="store_true", help="for a model that takes no pictures")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     made.add_argument("--transcripts", type=Path, metavar="DIR", help="keep every conversation there")
-    made.add_argument("--saboteur", choices=get_args(Saboteur), help="the stand-in spoils each task: all must fail")
+    made.add_argument(
+        "--saboteur",
+        choices=get_args(Saboteur),
+        help="the stand-in spoils the tasks that it can spoil so: each must fail",
+    )
     made.add_argument("--list", action="store_true", help="list the tasks and end")
     return made
 
 
-def _chosen(names: Sequence[str]) -> tuple[Task, ...]:
+def _chosen(names: Sequence[str], saboteur: Saboteur | None) -> tuple[Task, ...]:
+    """The tasks that are named, or all; with a saboteur, of those the ones that it can spoil."""
     tasks = load_tasks()
     unknown = set(names) - {task.name for task in tasks}
     if unknown:
         raise _UsageError(f"no task is named {', '.join(sorted(unknown))}; --list names them")
-    return tuple(task for task in tasks if not names or task.name in names)
+    tasks = tuple(task for task in tasks if not names or task.name in names)
+    found = tuple(task for task in tasks if saboteur is None or saboteur in task.all_saboteurs)
+    if not found:
+        raise _UsageError(f"none of these tasks can be spoiled by {saboteur}")
+    return found
 
 
 class _UsageError(Exception):
@@ -206,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _say(f"{task.name:18} {', '.join(task.needs):14} {task.title}")
         return 0
     try:
-        tasks, servers = _chosen(asked.task), _servers(asked)
+        tasks, servers = _chosen(asked.task, asked.saboteur), _servers(asked)
         _need_model(asked)
         _need_places(asked)
     except _UsageError as error:

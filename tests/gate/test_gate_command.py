@@ -35,6 +35,7 @@ def gate(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         (["--model", "some-model"], "needs its --endpoint"),
         (["--endpoint", "http://127.0.0.1:9/v1"], "needs the --model"),
         (["--task", "no-such"], "--list names them"),
+        (["--task", "injection", "--saboteur", "twice"], "can be spoiled by twice"),
         (["--no-lomi"], "leaves nothing to try"),
         (["--server", "x", "--can", "fly"], "--can takes one of"),
         (["--server", ""], "--server needs a command"),
