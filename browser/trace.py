@@ -5,33 +5,25 @@ person, as an artifact.
 """
 
 import asyncio
-import base64
 import hashlib
 import time
 import zipfile
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from io import BytesIO
 from pathlib import Path
 
 import msgspec
-from PIL import Image
 
-from browser.capture import CAPTURE_S
+from browser.capture import capture
 from browser.errors import BlockedError, BrowserError, NoSuchThingError, PageEndedError
 from browser.network import NetworkEntry
 from browser.page import Page
 from browser.profile import Profile
-from browser.wire import ask
 
 TRACE_S = 600.0
 _VERSION = 8
 MOST_PICTURES = 2_000
 MOST_LINES = 10_000
-
-
-class _Shot(msgspec.Struct):
-    data: str = ""
 
 
 class _Recording:
@@ -64,7 +56,7 @@ class _Recording:
         self.over.set()
 
     async def watch(self) -> None:
-        """Keep each picture, until the end."""
+        """Keep each picture, until the end; where none came in time, one that is taken then."""
         try:
             watching = asyncio.ensure_future(self.over.wait())
             async with aclosing(self.page.screencast.frames()) as frames:
@@ -77,29 +69,20 @@ class _Recording:
                             await coming
                         break
                     frame = coming.result()
-                    self._keep(frame.jpeg, frame.width, frame.height)
+                    self._picture(frame.jpeg, "jpeg", frame.width, frame.height)
+            if not self.pictures:
+                taken = await capture(self.page)
+                self._picture(taken.png, "png", taken.width, taken.height)
         except (StopAsyncIteration, BrowserError):
             pass  # the page ended
         finally:
             watching.cancel()
             self.done.set()
 
-    def _keep(self, jpeg: bytes, width: float, height: float) -> None:
-        name = f"{self.page.generation}-{hashlib.sha1(jpeg, usedforsecurity=False).hexdigest()}.jpeg"
-        self.pictures[name] = jpeg
+    def _picture(self, content: bytes, form: str, width: float, height: float) -> None:
+        name = f"{self.page.generation}-{hashlib.sha1(content, usedforsecurity=False).hexdigest()}.{form}"
+        self.pictures[name] = content
         self._add("screencast-frame", sha1=name, timestamp=self._now(), width=width, height=height)
-
-    async def last_look(self) -> None:
-        """A picture of the end, where none was drawn in time."""
-        await self.done.wait()
-        if self.pictures:
-            return
-        params = {"format": "jpeg", "quality": 70}
-        with suppress(BrowserError):
-            shot = await ask(self.page.session, "Page.captureScreenshot", params, _Shot, deadline_s=CAPTURE_S)
-            jpeg = base64.b64decode(shot.data)
-            with Image.open(BytesIO(jpeg)) as picture:
-                self._keep(jpeg, *picture.size)
 
     def finished(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
         """Its lines and its requests, once `watch` has ended."""
@@ -164,7 +147,7 @@ class Trace:
             raise NoSuchThingError("no_such_trace")
         recordings = self._ended()
         for recording in recordings:
-            await recording.last_look()
+            await recording.done.wait()
         return await asyncio.to_thread(self._write, into, recordings)
 
     def drop(self) -> None:

@@ -5,24 +5,25 @@ import base64
 import hashlib
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from urllib.parse import urldefrag
 
 import msgspec
 
 from browser.actions import Effect, Refusal, aim_file, mark_at, start_at
-from browser.errors import ContextGoneError, StaleRefError, TransferFailedError
+from browser.errors import BrowserError, ContextGoneError, StaleRefError, TransferFailedError
 from browser.frames import origin_of
 from browser.page import Page
 from browser.settle import SETTLE_S, observe
 from browser.values import Acted
-from browser.wire import send
+from browser.wire import ask, send
+from browser.world import World
 
 MOST_INLINE_BYTES = 4 << 20
 MOST_BYTES = 512 << 20
 MOST_CHUNKS = 4096
-PIECE = 1 << 20
+PIECE = 2 << 20
 
 
 class UploadFile(msgspec.Struct, frozen=True):
@@ -70,8 +71,16 @@ class _Begun(Refusal):
 
 
 class _Piece(Refusal):
-    data: str = ""
+    size: int = 0
     done: bool = False
+
+
+class _Resolved(msgspec.Struct):
+    uuid: str
+
+
+class _Read(msgspec.Struct):
+    data: str = ""
 
 
 def _checked_name(name: str) -> str:
@@ -186,28 +195,46 @@ async def pieces(page: Page, url: str, *, most: int, seconds: float) -> AsyncIte
     require_same_origin(page, url)
     world = await page.main_world()
     deadline = page.clock() + seconds
+    begun = _Begun()
     try:
         begun = await world.call("fetchBegin", urldefrag(url).url, seconds * 1000, shape=_Begun, deadline_s=seconds + 1)
         if begun.refused:
             raise TransferFailedError(begun.refused, status=begun.status)
         total = 0
         while True:
-            piece = await world.call(
-                "fetchRead", begun.id, PIECE, shape=_Piece, deadline_s=max(0.5, deadline - page.clock() + 1)
-            )
+            left = max(0.5, deadline - page.clock() + 1)
+            piece = await world.call("fetchRead", begun.id, PIECE, shape=_Piece, deadline_s=left)
             if piece.refused:
                 raise TransferFailedError(piece.refused)
-            content = base64.b64decode(piece.data)
-            total += len(content)
+            total += piece.size
             if total > most:
-                page.background(world.call("fetchEnd", begun.id, shape=dict[str, object]))
                 raise TransferFailedError("too_large", most=most)
-            if content:
-                yield content
+            if piece.size:
+                yield await _content(world, begun.id, piece.size)
             if piece.done:
                 return
     except ContextGoneError:
         raise TransferFailedError("canceled") from None
+    finally:
+        if begun.id and page.activity.ended is None:
+            page.background(world.call("fetchEnd", begun.id, shape=dict[str, object]))
+
+
+async def _content(world: World, fetch_id: int, size: int) -> bytes:
+    """The bytes of a piece, read by the engine out of the page's own blob."""
+    held = await world.held("fetchBlob", fetch_id)
+    if held is None:
+        raise TransferFailedError("canceled")
+    try:
+        blob = await ask(world.session, "IO.resolveBlob", {"objectId": held}, _Resolved)
+        read = await ask(world.session, "IO.read", {"handle": f"blob:{blob.uuid}", "offset": 0, "size": size}, _Read)
+    finally:
+        with suppress(BrowserError):
+            await send(world.session, "Runtime.releaseObject", {"objectId": held})
+    content = await asyncio.to_thread(base64.b64decode, read.data)
+    if len(content) != size:
+        raise TransferFailedError("network_failed")
+    return content
 
 
 async def download(

@@ -55,6 +55,7 @@ class Hands:
         self._eyes = eyes
         self._fingers: dict[int, tuple[PointAt, Target]] = {}
         self._modifiers: list[str] = []
+        self._held: list[str] = []
         self._paste_known: tuple[str, bool] | None = None
 
     async def tap(
@@ -104,7 +105,10 @@ class Hands:
         await self._send(" && ".join([self._key_line(key)] * count), generation, effect)
 
     async def key(self, key: str, *, down: bool, generation: str | None = None, effect: Effect | None = None) -> None:
-        """Hold or let go of a key. Over adb only modifiers can be held; any other key is pressed when it goes down.
+        """Hold or let go of a key.
+
+        A modifier goes with the presses that follow. Any other key is held over the emulator's own channel; over adb,
+        which cannot, it is pressed when it goes down.
 
         Raises:
             InputFailed: bad_key for a key that has no code, before anything is sent.
@@ -115,7 +119,17 @@ class Hands:
             held = [one for one in self._modifiers if one != key]
             self._modifiers = [*held, key] if down else held
             line = ":"
+        _, lanes = self._actor.usable(generation)
+        if lanes.engine is not None and key not in keys.MODIFIERS:
+            await self._hold(lanes.engine, key, down=down, effect=effect)
+            return
         await self._send(line if down else ":", generation, effect)
+
+    async def _hold(self, engine: EmulatorChannel, key: str, *, down: bool, effect: Effect | None = None) -> None:
+        self._eyes.acted()
+        self._held = [*(one for one in self._held if one != key), *((key,) if down else ())]
+        await engine.key(" " if key == "space" else key, down=down, effect=effect)
+        self._eyes.acted()
 
     async def navigate(
         self,
@@ -172,9 +186,15 @@ class Hands:
         """
         self._modifiers = []
         held, self._fingers = self._fingers, {}
-        if not held:
+        pressed = tuple(self._held)
+        if not held and not pressed:
             return
         _, lanes = self._actor.usable(None)
+        for key in pressed:
+            if lanes.engine is not None:
+                await self._hold(lanes.engine, key, down=False)
+        if not held:
+            return
         if lanes.engine is not None:
             await lanes.engine.touch(tuple(Finger(number, at.x, at.y, 0) for number, (at, _) in held.items()))
             return

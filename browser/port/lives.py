@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from browser.egress import EgressGrant, EgressProxy, HostPort, HostSpellingError, Origin, RefusalIdentity
@@ -22,14 +22,20 @@ from lomi.core.own_ports import OwnPorts
 from lomi.core.port import Call, Ledger, Panel, Permit, ResourceKey
 from lomi.core.refusal import EffectFailed, Refusal
 
+MOST_UNTOLD = 16
+
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """One page from its opening to its end. A popup has a panel of its own, leased to its opener's holder."""
+    """One page from its opening to its end; `untold` are popups of it that no observation has named yet.
+
+    A popup has a panel of its own, leased to its opener's holder.
+    """
 
     page: Page
     over: asyncio.Event
     panel: Panel | None = None
+    untold: list[GenerationId] = field(default_factory=list)
 
 
 def egress_grant(grant: Grant, own_ports: frozenset[int]) -> EgressGrant:
@@ -166,19 +172,31 @@ class Lives:
         """A popup is a page like any other, leased to whoever holds its opener."""
         generation = GenerationId(page.generation)
         self._begin(generation, page, self._popups.pop(generation, None))
+        before = self._lives.get(GenerationId(opener.generation)) if opener is not None else None
+        if before is not None:
+            before.untold = [*before.untold, generation][-MOST_UNTOLD:]
         held = self._ledger.lease(GenerationId(opener.generation)) if opener is not None else None
         if held is not None:
             with suppress(Refusal):
                 self._ledger.grant_lease(generation, held.session_id)
 
-    def popup_line(self, name: str) -> str:
-        """What an agent needs to act on a popup that an action opened."""
-        generation = GenerationId(name)
-        life, held = self._lives.get(generation), self._ledger.lease(generation)
-        if life is None or life.panel is None:
-            return f"popup {name}"
+    def popup_lines(self, page: Page, *, told: bool) -> tuple[str, ...]:
+        """What an agent needs to act on the popups of a page that it has not heard of; with `told` it has from now on.
+
+        One that a busy machine opens only after the observation of its click is named in the next one.
+        """
+        life = self._lives.get(GenerationId(page.generation))
+        if life is None:
+            return ()
+        lines = tuple(self._popup_line(name) for name in life.untold if name in self._lives)
+        if told:
+            life.untold.clear()
+        return lines
+
+    def _popup_line(self, generation: GenerationId) -> str:
+        held, panel = self._ledger.lease(generation), self._lives[generation].panel
         lease = f", leaseId {held.id}" if held else ""
-        return f"popup: panelId {life.panel.id}, browserGeneration {name}{lease}"
+        return f"popup: panelId {panel.id if panel else '?'}, browserGeneration {generation}{lease}"
 
     def _ended(self, generation: GenerationId, life: Life) -> None:
         life.over.set()

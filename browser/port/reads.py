@@ -32,13 +32,13 @@ _MOST_EDGE = 4096
 _MOST_BYTES = 3 << 20
 
 
-async def snapshot_reply(page: Page, given: BrowserSnapshotInput) -> Reply:
-    """A snapshot, or what a query finds over the whole document."""
+async def snapshot_reply(page: Page, given: BrowserSnapshotInput, popups: tuple[str, ...]) -> Reply:
+    """A snapshot with what the page asks for, or what a query finds over the whole document."""
     outline = given.form == "outline"
     snapshot = await page.snapshot(most=max(200, given.max_nodes))
     if given.query is None:
         data = views.snapshot_data(snapshot, given, outline=outline, most=given.max_nodes, most_bytes=given.max_bytes)
-        return Reply(data=data, text="\n".join((*asked_lines(page), views.snapshot_text(snapshot))))
+        return Reply(data=data, text="\n".join((*popups, *asked_lines(page), views.snapshot_text(snapshot))))
     by_role = given.query in _ROLES
     found = await page.find(
         role=given.query if by_role else "", text="" if by_role else given.query, most=given.max_nodes
@@ -98,7 +98,8 @@ class BrowserReads:
     async def snapshot(self, call: Call[BrowserSnapshotInput]) -> Reply:
         """What the page offers."""
         with reading():
-            return await snapshot_reply(self._page(call), call.input)
+            page = self._page(call)
+            return await snapshot_reply(page, call.input, self._lives.popup_lines(page, told=False))
 
     async def wait(self, call: Call[BrowserWaitInput]) -> Reply:
         """Wait for a condition; absence is only said with a snapshot that proves it."""

@@ -35,7 +35,7 @@ class Seeing:
         While a dialog is open it names a snapshot all the same, for the call that answers it.
         """
         told = views.observation(msgspec.structs.replace(seen, dialog=None, choosers=(), downloads=(), opened=()))
-        popups = tuple(self._lives.popup_line(name) for name in seen.opened)
+        popups = self._lives.popup_lines(page, told=True)
         asked = asked_lines(page, seen.downloads)
         missed = (f"no click: the element moved under the press, released on {released_on}",) if released_on else ()
         snapshot = told.snapshot_id

@@ -71,9 +71,12 @@ class World:
 
     async def node(self, number: int) -> str | None:
         """The object id of the node behind a ref's number. Raises as `call`."""
-        answer = await self._apply(
-            _BY_OBJECT % "nodeOf", [{"value": number}], by_value=False, deadline_s=DOM_DEADLINE_S
-        )
+        return await self.held("nodeOf", number)
+
+    async def held(self, function: str, number: int) -> str | None:
+        """The id of the object that one function gives for a number. Raises as `call`."""
+        given: list[dict[str, object]] = [{"value": number}]
+        answer = await self._apply(_BY_OBJECT % function, given, by_value=False, deadline_s=DOM_DEADLINE_S)
         return answer.result.object_id
 
     async def _apply(

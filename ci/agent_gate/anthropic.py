@@ -7,6 +7,7 @@ import msgspec
 from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, ToolResult, Turn
 
 VERSION = "2023-06-01"
+_CACHE = {"type": "ephemeral"}
 
 
 class _Usage(msgspec.Struct):
@@ -23,7 +24,7 @@ class _Answer(msgspec.Struct):
 
 
 class Anthropic:
-    """Messages. The last block that stays the same from turn to turn is marked, so that it can be cached."""
+    """Messages. What stays the same from turn to turn is marked, so that it can be cached."""
 
     path = "/messages"
 
@@ -36,8 +37,8 @@ class Anthropic:
         return {
             "model": ask.model,
             "max_tokens": ask.most_output,
-            "system": [{"type": "text", "text": ask.system, "cache_control": {"type": "ephemeral"}}],
-            "messages": [_message(entry, pictures=ask.pictures) for entry in ask.conversation],
+            "system": [{"type": "text", "text": ask.system, "cache_control": _CACHE}],
+            "messages": _messages(ask),
             "tools": [
                 {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in ask.tools
             ],
@@ -70,6 +71,16 @@ def _call(block: Mapping[str, object]) -> ToolCall:
     )
 
 
+def _messages(ask: Ask) -> list[object]:
+    """The conversation; its last result is the mark up to which the next request will be the same."""
+    said = [_message(entry, pictures=ask.pictures) for entry in ask.conversation]
+    last = ask.conversation[-1] if ask.conversation else ""
+    if isinstance(last, tuple) and last:
+        blocks = [_result(result, pictures=ask.pictures) for result in last]
+        said[-1] = {"role": "user", "content": [*blocks[:-1], {**blocks[-1], "cache_control": _CACHE}]}
+    return said
+
+
 def _message(entry: Entry, *, pictures: bool) -> object:
     if isinstance(entry, str):
         return {"role": "user", "content": entry}
@@ -78,7 +89,7 @@ def _message(entry: Entry, *, pictures: bool) -> object:
     return {"role": "user", "content": [_result(result, pictures=pictures) for result in entry]}
 
 
-def _result(result: ToolResult, *, pictures: bool) -> object:
+def _result(result: ToolResult, *, pictures: bool) -> dict[str, object]:
     text = result.text
     if result.pictures and not pictures:
         text += f"\n({len(result.pictures)} picture(s), not shown to this model)"

@@ -21,7 +21,7 @@ from agent_gate.anthropic import Anthropic
 from agent_gate.drive import ModelSetting
 from agent_gate.openai import OpenAI
 from agent_gate.other import opened_other
-from agent_gate.outcome import LOMI, Outcome, head_of, line_of, totals_of
+from agent_gate.outcome import LOMI, Outcome, comparison_of, head_of, line_of, totals_of
 from agent_gate.run import EndpointGoneError, Job, Model, Opened, run_task
 from agent_gate.stage import opened_lomi
 from agent_gate.standin.server import MODEL, StandIn, opened_standin
@@ -63,17 +63,26 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--no-images", action="store_true", help="for a model that takes no pictures")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     made.add_argument("--transcripts", type=Path, metavar="DIR", help="keep every conversation there")
-    made.add_argument("--saboteur", choices=get_args(Saboteur), help="the stand-in spoils each task: all must fail")
+    made.add_argument(
+        "--saboteur",
+        choices=get_args(Saboteur),
+        help="the stand-in spoils the tasks that it can spoil so: each must fail",
+    )
     made.add_argument("--list", action="store_true", help="list the tasks and end")
     return made
 
 
-def _chosen(names: Sequence[str]) -> tuple[Task, ...]:
+def _chosen(names: Sequence[str], saboteur: Saboteur | None) -> tuple[Task, ...]:
+    """The tasks that are named, or all; with a saboteur, of those the ones that it can spoil."""
     tasks = load_tasks()
     unknown = set(names) - {task.name for task in tasks}
     if unknown:
         raise _UsageError(f"no task is named {', '.join(sorted(unknown))}; --list names them")
-    return tuple(task for task in tasks if not names or task.name in names)
+    tasks = tuple(task for task in tasks if not names or task.name in names)
+    found = tuple(task for task in tasks if saboteur is None or saboteur in task.all_saboteurs)
+    if not found:
+        raise _UsageError(f"none of these tasks can be spoiled by {saboteur}")
+    return found
 
 
 class _UsageError(Exception):
@@ -91,6 +100,17 @@ def _need_model(asked: argparse.Namespace) -> None:
         )
     if asked.saboteur and asked.endpoint:
         raise _UsageError("--saboteur is the stand-in's: leave out --endpoint")
+
+
+def _need_places(asked: argparse.Namespace) -> None:
+    """Fail before the first task, not after the last, where the results can't be written."""
+    try:
+        if asked.json is not None:
+            asked.json.open("a").close()
+        if asked.transcripts is not None:
+            asked.transcripts.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _UsageError(f"{error.filename} can't be written: {error.strerror}") from error
 
 
 def _servers(asked: argparse.Namespace) -> list[Server]:
@@ -153,6 +173,8 @@ async def _run(
             _say(totals_of(own, width))
             _say("")
             outcomes += own
+    for line in comparison_of(outcomes, width):
+        _say(line)
     return outcomes
 
 
@@ -193,8 +215,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             _say(f"{task.name:18} {', '.join(task.needs):14} {task.title}")
         return 0
     try:
-        tasks, servers = _chosen(asked.task), _servers(asked)
+        tasks, servers = _chosen(asked.task, asked.saboteur), _servers(asked)
         _need_model(asked)
+        _need_places(asked)
     except _UsageError as error:
         made.error(str(error))
     return _gate(asked, tasks, servers)
@@ -205,7 +228,6 @@ def _gate(asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Se
         _say("No model is asked: a stand-in plays written scripts. Its tokens are estimates, a quarter of the bytes.")
     with tempfile.TemporaryDirectory(prefix="lomi-gate-") as scratch:
         folder = asked.transcripts or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
         try:
             outcomes = asyncio.run(_interruptible(asked, tasks, servers, folder))
         except EndpointGoneError as error:

@@ -41,7 +41,12 @@ class _Answer(msgspec.Struct):
 
 
 class OpenAI:
-    """Chat completions. `output_field` is `max_tokens` for servers that don't know the newer name."""
+    """Chat completions.
+
+    A turn's calls go back word for word, since some servers keep signatures in them; of the rest only the text does,
+    since some servers refuse to be told their own reasoning. `output_field` is `max_tokens` for servers that don't
+    know the newer name.
+    """
 
     path = "/chat/completions"
 
@@ -82,7 +87,7 @@ class OpenAI:
         calls = message.tool_calls or ()
         raw: dict[str, object] = {"role": "assistant", "content": message.content}
         if calls:
-            raw["tool_calls"] = [msgspec.to_builtins(call) for call in calls]
+            raw["tool_calls"] = json.loads(answer)["choices"][0]["message"]["tool_calls"]
         return Turn(
             text=message.content or message.refusal or "",
             calls=tuple(

@@ -51,7 +51,24 @@ def line_of(outcome: Outcome, width: int) -> str:
 def totals_of(outcomes: Sequence[Outcome], width: int) -> str:
     """The sums over what was run."""
     run = [one for one in outcomes if one.applicable]
-    said = f"{sum(one.passed for one in run)} of {len(run)} passed"
+    return _sums(run, f"{sum(one.passed for one in run)} of {len(run)} passed", width)
+
+
+def comparison_of(outcomes: Sequence[Outcome], width: int) -> list[str]:
+    """The sums of each server over the tasks that all of them were tried on; empty for a single server."""
+    servers = list(dict.fromkeys(one.server for one in outcomes))
+    tried = [{one.task for one in outcomes if one.server == server and one.applicable} for server in servers]
+    common = set[str].intersection(*tried) if tried else set[str]()
+    if len(servers) < 2 or not common:
+        return []
+    lines = [f"The {len(common)} tasks that all of them were tried on:"]
+    for server in servers:
+        run = [one for one in outcomes if one.server == server and one.task in common]
+        lines.append(_sums(run, f"{server}, {sum(one.passed for one in run)} passed", width))
+    return lines
+
+
+def _sums(run: Sequence[Outcome], said: str, width: int) -> str:
     calls, seconds = sum(one.calls for one in run), sum(one.seconds for one in run)
     tokens_in, tokens_out = sum(one.input_tokens for one in run), sum(one.output_tokens for one in run)
     return f"{said:{width}}  {'':6} {calls:6d}  {tokens_in:10,d}  {tokens_out:10,d}  {seconds:7.1f}"

@@ -15,6 +15,7 @@ from qualifying.record import Qualification, Result, Verdict
 from qualifying.running import Ran, command_of, run, tail
 
 ROOT = Path(__file__).resolve().parents[2]
+CANNOT_RUN = 77
 EPILOG = """\
 exit codes: 0 every gate of this run passed, 1 one did not, 2 wrong usage or a history that can't be read, 130 Ctrl-C"""
 
@@ -157,6 +158,8 @@ def _run(gate: Gate, chosen: argparse.Namespace) -> Result:
 def _verdict(ran: Ran, *, shown: bool) -> Verdict:
     if ran.ending != "ended":
         return ran.ending
+    if ran.code == CANNOT_RUN:
+        return "could not run"
     if ran.code != 0:
         return "killed" if ran.code < 0 or ran.code > 128 else "failed"
     return "passed" if shown else "showed nothing"

@@ -33,8 +33,8 @@ GATES = (
     Gate("demo", 600, reading.demo, ("--into", "{work}/demo"), ("--into", "{work}/demo")),
     Gate("conformance", 900, reading.conformance, quick=None),
     Gate("bench", 3600, reading.bench, ("all", "--json", "{work}/bench.json"), ("cli", "--json", "{work}/bench.json")),
-    Gate("agent-gate", 1800, reading.lines_ok),
-    Gate("harness", 1800, reading.lines_ok),
+    Gate("agent-gate", 1800, reading.agent_gate, ("--json", "{work}/agent-gate.json"), quick=None),
+    Gate("harness", 1800, reading.harness, ("run", "--image", "paper", "--seed", "7", "--repeat", "2"), quick=None),
     Gate("deep", 3600, reading.tests, quick=None),
 )
 """In the order in which they run: what shows most in the least time first."""

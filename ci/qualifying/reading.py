@@ -106,15 +106,34 @@ def _measured(name: str, one: dict[str, object]) -> str:
     return said
 
 
-def lines_ok(output: str, work: Path) -> Figures:
-    """A gate that counts in words: every `N passed`, `N failed` and the like of its last line that has one."""
+def agent_gate(output: str, work: Path) -> Figures:
+    """Of each server: tasks passed and failed, and what they took."""
+    del output
+    try:
+        said = json.loads((work / "agent-gate.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    found: Figures = {"model": f"{said['model']}{' (tokens estimated)' if said['tokensEstimated'] else ''}"}
+    for server in (one["name"] for one in said["servers"]):
+        run = [one for one in said["outcomes"] if one["server"] == server and one["applicable"]]
+        passed = sum(one["result"] == "pass" for one in run)
+        found |= {f"tasks passed, {server}": passed, f"tasks failed, {server}": len(run) - passed}
+        found[f"calls, {server}"] = sum(one["calls"] for one in run)
+        found[f"tokens in and out, {server}"] = sum(one["input_tokens"] + one["output_tokens"] for one in run)
+        found[f"seconds, {server}"] = round(sum(one["seconds"] for one in run), 1)
+    return found if said["outcomes"] else {}
+
+
+def harness(output: str, work: Path) -> Figures:
+    """How many scenarios were played how often, what was left out, and the digest that all runs share."""
     del work
-    for line in reversed(output.splitlines()):
-        if counted := re.findall(r"(\d+)(?: of (\d+))? ([a-z]+)", line):
-            found: Figures = {}
-            for number, whole, word in counted:
-                found[word] = int(number)
-                if whole:
-                    found["in all"] = int(whole)
-            return found
-    return {}
+    played = re.findall(r"^(\S+) +run (\d+) +(\d+) entries", output, re.MULTILINE)
+    if not played:
+        return {}
+    found: Figures = {"scenarios": len({name for name, _, _ in played}), "runs": len(played)}
+    found["entries"] = sum(int(entries) for _, _, entries in played)
+    if digest := re.search(r"^digest (\S+) +\((.+)\)$", output, re.MULTILINE):
+        found["digest"] = f"{digest[1]}, {digest[2]}"
+    if skipped := re.findall(r"^(\S+ +skipped: .+)$", output, re.MULTILINE):
+        found["skipped"] = [re.sub(r"\s+", " ", one) for one in skipped]
+    return found

@@ -8,7 +8,7 @@ from typing import Literal
 from qualifying.reading import Figures
 
 FORMAT = 1
-Verdict = Literal["passed", "failed", "out of time", "killed", "interrupted", "showed nothing"]
+Verdict = Literal["passed", "failed", "out of time", "killed", "interrupted", "showed nothing", "could not run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class Result:
     """One gate's run.
 
     Attributes:
-        verdict: `passed` needs exit code 0 and figures in its output; `showed nothing` is exit code 0 without them.
+        verdict: `passed` needs exit code 0 and figures in its output; `showed nothing` is exit code 0 without them;
+            `could not run` is exit code 77, by which a gate says that this machine lacks what it needs.
         tail: the last lines, where it did not pass.
     """
 

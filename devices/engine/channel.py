@@ -60,6 +60,14 @@ class EmulatorChannel:
         """
         await self._call("sendTouch", codec.touch_event(fingers), _nothing, effect=effect)
 
+    async def key(self, name: str, *, down: bool, effect: AbstractAsyncContextManager[None] | None = None) -> None:
+        """Put a key down, or let go of it, by its W3C name.
+
+        Raises:
+            ChannelLost: effect unknown once it was sent.
+        """
+        await self._call("sendKey", codec.key_event("keydown" if down else "keyup", key=name), _nothing, effect=effect)
+
     async def clipboard(self) -> str:
         """The clipboard's text.
 

@@ -457,10 +457,12 @@ class _Run:
             except TimeoutError:
                 seen = Observation(settled=False)
             lines = seen if isinstance(seen, Observation) else Observation(settled=False)
-        if operation.definition.checks_revision and operation.effect is not EffectState.NONE:
-            lines = msgspec.structs.replace(
-                lines or Observation(settled=True), domain_revision=str(self._world.layout.revision)
-            )
+        # A popup changes the layout too: whoever sees it needs the revision for what comes next.
+        revision = self._world.layout.revision
+        moved = lines is not None and self._session.told_revision != revision
+        if moved or (operation.definition.checks_revision and operation.effect is not EffectState.NONE):
+            self._session.told_revision = revision
+            lines = msgspec.structs.replace(lines or Observation(settled=True), domain_revision=str(revision))
         operation.observation = lines
 
 

@@ -31,7 +31,8 @@ class RetryEpoch:
 class Session:
     """One connection with a pinned certificate. It has no authority before `approve`, and none after it ends.
 
-    `unlisted`: no entry of the policy fits, and nobody is there to ask.
+    `unlisted`: no entry of the policy fits, and nobody is there to ask. `told_revision` is the domain revision that it
+    was told last.
     """
 
     id: SessionId
@@ -45,6 +46,7 @@ class Session:
     ended: bool = False
     refused: str | None = None
     unlisted: bool = False
+    told_revision: int = 0
     epoch: RetryEpoch | None = None
     replay: dict[RetryKey, Operation] = field(default_factory=dict)
     operations: dict[OperationId, Operation] = field(default_factory=dict)

@@ -41,7 +41,11 @@ class Site:
 
 
 def _page(name: str, /, **words: str) -> str:
-    text = files("lomi.demo").joinpath("pages", f"{name}.html").read_text(encoding="utf-8")
+    """The head that all pages share, and what this one says."""
+    parts = (
+        files("lomi.demo").joinpath("pages", f"{part}.html").read_text(encoding="utf-8") for part in ("head", name)
+    )
+    text = "".join(parts)
     for word, value in words.items():
         text = text.replace(f"[[{word}]]", escape(value))
     return text

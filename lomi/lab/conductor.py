@@ -65,6 +65,7 @@ class Conductor:
         self._queue: deque[tuple[Shard, Needs]] = deque()
         self._queued: set[str] = set()
         self._running = 0
+        self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._stopping: tuple[Stop, str] | None = None
 
@@ -92,7 +93,9 @@ class Conductor:
             while self._queue and self._running < max(1, self._engine.capacity):
                 shard, needs = self._queue.popleft()
                 self._give(shard)
-                tasks.create_task(self._run(shard, needs), name=f"lomi-lab-shard-{shard.number}")
+                running = tasks.create_task(self._run(shard, needs), name=f"lomi-lab-shard-{shard.number}")
+                self._tasks.add(running)
+                running.add_done_callback(self._tasks.discard)
             self._changed.clear()
             await self._changed.wait()
 
@@ -110,6 +113,8 @@ class Conductor:
         except TimeoutError:
             for number in list(self.notes):
                 self._put(books.lose(self.book, number, "the engine did not end it"))
+            for running in self._tasks:
+                running.cancel()
 
     async def _run(self, shard: Shard, needs: Needs) -> None:
         try:

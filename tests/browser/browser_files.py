@@ -44,6 +44,7 @@ class FileSite:
     def __init__(self, port: int) -> None:
         self.origin = f"http://127.0.0.1:{port}"
         self.pages: dict[str, str] = {"/": PAGE}
+        self.redirects: dict[str, str] = {"/moved": "/file?size=1"}
         self.taken: list[tuple[str, int, str]] = []
         self.asked: list[str] = []
 
@@ -60,9 +61,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._head(200, "text/html; charset=utf-8", len(page.encode()))
             self.wfile.write(page.encode())
             return
-        if parts.path == "/moved":
+        if parts.path in self.site.redirects:
             self.send_response(302)
-            self.send_header("location", "/file?size=1")
+            self.send_header("location", self.site.redirects[parts.path])
             self.send_header("content-length", "0")
             self.end_headers()
             return

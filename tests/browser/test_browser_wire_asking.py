@@ -185,11 +185,15 @@ async def test_a_download_of_the_page_is_had_by_its_id(qa: Agent, site: FileSite
 async def test_a_popup_is_a_panel_of_its_own(qa: Agent, site: FileSite) -> None:
     """The observation names the popup's panel, the panel list has it, and its holder acts on it."""
     page = await WirePage.open(qa, site.origin + "/opener")
-    clicked = await page.click("Open")
-    (line,) = [line for line in lines(clicked) if line.startswith("popup: ")]
+    seen = await page.click("Open")
+    while not (found := [line for line in lines(seen) if line.startswith("popup: ")]):
+        document = {name: seen.result[name] for name in ("navigationId", "snapshotId")}
+        seen = await page.act("scroll", **document, deltaX=0, deltaY=0)
+    (line,) = found
     told = dict(part.split(" ") for part in line.removeprefix("popup: ").split(", "))
-    listed = (await qa.ask("lomi_panel_list", workspaceId=qa.workspace)).data["items"]
-    (row,) = [row for row in listed if row["id"] == told["panelId"]]
+    listed = (await qa.ask("lomi_panel_list", workspaceId=qa.workspace)).data
+    (row,) = [row for row in listed["items"] if row["id"] == told["panelId"]]
+    assert seen.data["observation"]["domainRevision"] == listed["domainRevision"]
     assert (row["browserGeneration"], row["ownership"]) == (told["browserGeneration"], "this_session")
     popup = WirePage(qa, {"workspaceId": qa.workspace, **told}, {})
     assert any('"hit"' in line for line in lines(await popup.click("Inside")))

@@ -364,6 +364,12 @@ def test_port_pairs_are_even_distinct_and_free() -> None:
         assert len(set(consoles)) == 16
         assert all(console % 2 == 0 for console in consoles)
         assert not {free.console + 2, free.console + 4} & set(consoles)
+    few = PortPairs(free.console, free.console + 2)
+    with few.hold(grpc=False) as one, few.hold(grpc=False) as other:
+        assert one != other
+        # Nobody listens yet, and still nobody else is given what is held.
+        with pytest.raises(LaunchRefused), few.hold(grpc=False):
+            pass
 
 
 async def test_launches_do_not_overlap_in_their_critical_part(tmp_path: Path) -> None:

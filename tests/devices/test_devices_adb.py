@@ -86,7 +86,8 @@ async def test_silence_is_a_typed_time_out(tmp_path: Path) -> None:
     server = await asyncio.start_unix_server(silent, path)
     async with server:
         with pytest.raises(ChannelLost) as fault:
-            await AdbClient(path, step_s=0.2).rows()
+            async with asyncio.timeout(5):
+                await AdbClient(path, step_s=0.2).rows()
         assert fault.value.reason == "adb_timeout"
         await left.wait()
         with pytest.raises(ChannelLost) as refused:

@@ -172,7 +172,7 @@ TEXTS = ("שלום עולם", "漢字かな交じり文", "👩‍👩‍👧‍
 
 
 async def test_two_fingers_reach_the_screen(tmp_path: Path) -> None:
-    """A pinch by two fingers over the emulator's own channel is one gesture in the app, also on a turned display."""
+    """Two fingers pinch over the emulator's own channel, also on a turned display; what is held is lifted."""
     async with a_phone(tmp_path, grpc=True, apps=ZOOM) as phone:
         assert phone.without_engine is None
         for turns in (0, 1):
@@ -192,8 +192,13 @@ async def test_two_fingers_reach_the_screen(tmp_path: Path) -> None:
             assert "400 %" in (await phone.eyes.snapshot()).outline().text
             await on_device(phone, "am force-stop lomi.test.zoom")
         await phone.hands.touch("down", 100, 300)
+        await phone.hands.key("ArrowDown", down=True)
         await phone.hands.release()
         assert [row["pressure"] for row in journal(phone, "motion")][-2:] == [1, 0]
+        assert [(row["key"], row["kind"]) for row in journal(phone, "key_event")] == [
+            ("ArrowDown", "down"),
+            ("ArrowDown", "up"),
+        ]
 
 
 async def test_any_text_arrives_by_clipboard_and_the_clipboard_is_put_back(tmp_path: Path) -> None:

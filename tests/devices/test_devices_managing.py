@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import hashlib
 import io
+import itertools
+import platform
 import zipfile
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from harness import (
     ALL_SCOPES,
     Agent,
@@ -25,6 +28,8 @@ from harness import (
 from sdk_mirror import LICENCE, Mirror, a_mirror, package, zipped
 
 from devices.sdk.catalogue import trimmed_licence
+from devices.sdk.setup import Setup, host_kind
+from devices.world import World as DeviceWorld
 
 PLAN, APPLY, MANAGE = "lomi_android_setup_plan", "lomi_android_setup_apply", "lomi_android_device_manage"
 DECIDED = (APPLY, MANAGE)
@@ -347,6 +352,43 @@ async def test_damaged_metadata_is_told_and_restored() -> None:
         assert found["recovery"] == []
         assert (await manage(qa, type="cleanup")).data["state"] == "succeeded"
         assert len(list((world.home / "devices" / "sdk" / "avd").glob("*.avd"))) == 1
+
+
+async def test_an_interrupted_swap_is_told_and_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who died between two folders leaves a journal: all changes wait for `recover`, which makes one whole package."""
+
+    class CrashError(BaseException):
+        pass
+
+    async with a_place() as (world, mirror):
+        async with agent(world, token="qa") as qa:
+            assert (await apply(qa, await prepared(qa, ("emulator", "37.1.11")))).data["state"] == "succeeded"
+        await asyncio.to_thread(world.stop)
+        kind = host_kind(platform.system(), platform.machine())
+        setup = Setup(world.home / "devices" / "sdk", host=kind, world=DeviceWorld(), base_url=mirror.url)
+        await setup.open()
+        plan = await setup.prepare((await setup.catalogue()).revision, (("emulator", "37.2.5"),))
+        rename, seen = Path.rename, itertools.count(1)
+
+        def crashing(path: Path, target: Path) -> Path:
+            if next(seen) == 2:
+                raise CrashError
+            return rename(path, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "rename", crashing)
+            patch.setattr("devices.sdk.setup.shutil.rmtree", lambda *_a, **_k: None)
+            with pytest.raises(CrashError):
+                await setup.apply(plan, frozenset((DIGEST,)))
+        await asyncio.to_thread(world.start)
+        async with agent(world, token="qa") as qa:
+            assert (await inventory(qa))["recoveryRequired"] is True
+            refused = await manage(qa, type="cleanup")
+            assert (refused.data["state"], refused.result["reason"]) == ("failed", "recovery_needed")
+            assert (await manage(qa, type="recover")).data["state"] == "succeeded"
+            found = await inventory(qa)
+            assert (found["recoveryRequired"], [row["revision"] for row in found["installed"]]) == (False, ["37.2.5"])
+            assert "preview" in (world.home / "devices" / "sdk" / "sdk" / "emulator" / "emulator").read_text()
 
 
 async def test_an_mcp_client_hears_how_far_a_setup_has_come() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from agent_gate.main import main
+from agent_gate.outcome import Outcome, comparison_of
 from gate_runs import TASKS
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +35,11 @@ def gate(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         (["--model", "some-model"], "needs its --endpoint"),
         (["--endpoint", "http://127.0.0.1:9/v1"], "needs the --model"),
         (["--task", "no-such"], "--list names them"),
+        (["--task", "injection", "--saboteur", "twice"], "can be spoiled by twice"),
         (["--no-lomi"], "leaves nothing to try"),
         (["--server", "x", "--can", "fly"], "--can takes one of"),
+        (["--server", ""], "--server needs a command"),
+        (["--json", "/nowhere/out.json"], "can't be written"),
         (["--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "--saboteur", "twice"], "leave out --endpoint"),
     ],
 )
@@ -47,6 +51,20 @@ def test_a_wrong_command_line_is_refused_with_a_hint(
         main(words)
     assert ended.value.code == 2
     assert hint in capsys.readouterr().err
+
+
+def test_servers_are_compared_over_what_all_were_tried_on() -> None:
+    """A server that could do less is not cheaper for it."""
+    made = [
+        Outcome(server=server, task=task, title="", reasons=(), calls=calls, applicable=calls > 0)
+        for server, task, calls in [("lomi", "a", 3), ("lomi", "b", 50), ("other", "a", 4), ("other", "b", 0)]
+    ]
+    head, lomi, other = comparison_of(made, 20)
+    assert head == "The 1 tasks that all of them were tried on:"
+    assert "lomi, 1 passed" in lomi
+    assert lomi.split()[3] == "3"
+    assert other.split()[3] == "4"
+    assert comparison_of(made[:2], 20) == []
 
 
 def test_the_list_names_every_task(capsys: pytest.CaptureFixture[str]) -> None:

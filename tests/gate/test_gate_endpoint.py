@@ -130,6 +130,14 @@ def test_an_anthropic_turn_goes_back_as_it_came() -> None:
     assert {"type": "thinking", "thinking": "hm", "signature": "s"} in turn.raw["content"]  # type: ignore[index]
 
 
+def test_a_call_goes_back_to_openai_as_it_came() -> None:
+    """Signatures that a server hangs on its calls are kept; its reasoning is not sent back."""
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}, "extra_content": {"s": 1}}
+    message = {"role": "assistant", "content": "hm", "reasoning": "long", "tool_calls": [call]}
+    turn = OpenAI().turn(json.dumps({"choices": [{"message": message}]}).encode())
+    assert turn.raw == {"role": "assistant", "content": "hm", "tool_calls": [call]}
+
+
 def test_arguments_that_are_no_json_are_no_arguments() -> None:
     """The model is told, instead of a call with guessed arguments."""
     function = {"name": "look", "arguments": '{"a":'}

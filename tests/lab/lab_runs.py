@@ -1,6 +1,7 @@
 """Whole runs of the lab as a command, in folders of their own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -73,7 +74,12 @@ def launch(plan: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
 def run(plan: Path, *arguments: str, **more: str) -> Ended:
     """Run a plan to its end."""
     process = launch(plan, *arguments, **more)
-    out, err = process.communicate(timeout=55)
+    try:
+        out, err = process.communicate(timeout=170)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        raise AssertionError(f"the run did not end:\n{out}\n{err}") from None
     return Ended(process.returncode, out, err, plan.parent / "lab-report")
 
 

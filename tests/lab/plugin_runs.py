@@ -51,7 +51,7 @@ class InnerRun:
 
 
 def run_inner(
-    pytester: pytest.Pytester, source: str, *arguments: str, environment: Mapping[str, str], seconds: float = 50.0
+    pytester: pytest.Pytester, source: str, *arguments: str, environment: Mapping[str, str], seconds: float = 150.0
 ) -> InnerRun:
     """Run one file of tests to its end."""
     pytester.makepyfile(test_inner=textwrap.dedent(source))

@@ -15,6 +15,8 @@ from plugin_runs import KILL_PHONE, environment_of, run_inner
 from lomi.lab.plugin.options import read_options
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.timeout(180)
+"""A run starts pytest, its workers and phones: seconds on a quiet machine, a minute on a crowded one."""
 
 
 @pytest.fixture(scope="module")

@@ -96,6 +96,7 @@ def test_every_ending_is_told_apart(bench: Bench) -> None:
     bench.gate("demo", "echo 'FAIL    a tap was lost ```'; echo 'FAILED in 9.5 s, 51 calls'; exit 1")
     bench.gate("conformance", "sleep 600 & wait")
     bench.gate("harness", "echo working; kill -KILL $$")
+    bench.gate("agent-gate", "echo 'there is no phone here'; exit 77")
     bench.gate("deep", "true")
     ran = bench.qualify("--bound", "conformance=0.5")
     assert ran.returncode == 1, ran.stderr
@@ -104,6 +105,7 @@ def test_every_ending_is_told_apart(bench: Bench) -> None:
         "test": ("passed", 0),
         "demo": ("failed", 1),
         "conformance": ("out of time", -signal.SIGTERM),
+        "agent-gate": ("could not run", 77),
         "harness": ("killed", -signal.SIGKILL),
         "deep": ("showed nothing", 0),
     }
@@ -112,10 +114,10 @@ def test_every_ending_is_told_apart(bench: Bench) -> None:
     assert "[1] tests/real/x.py:9: no SDK here" in bench.page
     failures = bench.page.partition("## Failures kept")[2]
     assert "````text\nFAIL    a tap was lost ```" in failures
-    assert failures.count("### `ci/") == 4
+    assert failures.count("### `ci/") == 5
     assert "| ci/bench | this tree has no such gate |" in bench.page
     assert "**Not qualified**" in bench.page
-    for gate in ("demo", "conformance", "harness", "deep"):
+    for gate in ("demo", "conformance", "agent-gate", "harness", "deep"):
         assert f"`ci/{gate}`: {verdicts[gate][0]}" in ran.stdout
 
 

@@ -12,6 +12,7 @@ from agent_gate.talk import Picture
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:(image/\w+);base64,(.+)", re.DOTALL)
+MOST_TOOLS = 128
 Object = Mapping[str, object]
 
 
@@ -65,9 +66,12 @@ def _tool_names(tools: Sequence[object], inside: str, schema: str) -> frozenset[
         told = _object(told.get(inside), "a tool") if inside else told
         name = str(told.get("name", ""))
         _must(_NAME.fullmatch(name), f"{name!r} is no tool's name")
-        _must(_object(told.get(schema), "a schema").get("type") == "object", f"the schema of {name} is no object's")
+        shape = _object(told.get(schema), "a schema")
+        _must(shape.get("type") == "object", f"the schema of {name} is no object's")
+        _must(not {"oneOf", "anyOf", "allOf"} & set(shape), f"the schema of {name} is not one object's alone")
         found.append(name)
     _must(len(set(found)) == len(found), "two tools have one name")
+    _must(len(found) <= MOST_TOOLS, f"more than {MOST_TOOLS} tools")
     return frozenset(found)
 
 

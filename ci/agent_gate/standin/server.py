@@ -75,7 +75,16 @@ class StandIn:
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
         heavy, light = _estimate(heard, request, message)
         usage = {"prompt_tokens": heavy, "completion_tokens": light, "total_tokens": heavy + light}
-        return _json({"object": "chat.completion", "model": MODEL, "choices": [choice], "usage": usage})
+        return _json(
+            {
+                "id": "standin",
+                "object": "chat.completion",
+                "created": 0,
+                "model": MODEL,
+                "choices": [choice],
+                "usage": usage,
+            }
+        )
 
     def _anthropic(self, heard: Heard, request: Request) -> Answer:
         calls, words = self._next(heard)
@@ -87,6 +96,7 @@ class StandIn:
         heavy, light = _estimate(heard, request, content)
         return _json(
             {
+                "id": "standin",
                 "type": "message",
                 "role": "assistant",
                 "model": MODEL,

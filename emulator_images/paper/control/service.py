@@ -77,6 +77,7 @@ class Controller:
     async def send_key(self, request: bytes) -> bytes:
         """A key by name, held or pressed, or printable ASCII as keys."""
         key = messages.read_key(request)
+        self._phone.record("key_event", key=key.name, text=key.text, kind={0: "down", 1: "up"}.get(key.event, "press"))
         if not self._phone.serving:
             return b""
         typed = key.text or (key.name if len(key.name) == 1 else "")

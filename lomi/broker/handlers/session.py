@@ -145,6 +145,7 @@ class SessionHandlers:
             await storing(saved)
             session.epoch = epoch
         scopes = tuple(scope for scope in SCOPES if scope in session.grant.scopes)
+        session.told_revision = world.layout.revision
         connected = Connected(
             instance_id=world.instance_id,
             workspace_id=call.workspace.id,

@@ -118,6 +118,7 @@ class Place:
 
     def _started(self) -> str:
         """The token of the run's own broker, which now runs."""
+        self._root.mkdir(mode=0o700, exist_ok=True)
         (self._root / "own").touch()
         with (self._root / "start").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

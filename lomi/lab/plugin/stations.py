@@ -1,6 +1,7 @@
 """What the first process of a run keeps for all of its workers: who has which place, the records, the broker's end."""
 
 import os
+import secrets
 import shutil
 import signal
 import tempfile
@@ -73,11 +74,11 @@ class Stations:
         self._places.pop(worker, None)
 
     def _run_root(self) -> Path:
-        """A short private folder in which the processes of this run meet."""
+        """A short name for a private folder in which the processes of this run meet; who needs it first makes it."""
         if self._root is None:
             usual = tempfile.gettempdir()
-            fits = len(usual) <= _LONGEST_ROOT or not os.access("/tmp", os.W_OK)  # noqa: S108  mkdtemp makes it ours
-            self._root = Path(tempfile.mkdtemp(prefix="lomi-t-", dir=usual if fits else "/tmp"))  # noqa: S108  same
+            fits = len(usual) <= _LONGEST_ROOT or not os.access("/tmp", os.W_OK)  # noqa: S108  the name can't be guessed
+            self._root = Path(usual if fits else "/tmp") / f"lomi-t-{secrets.token_hex(8)}"  # noqa: S108  same
         return self._root
 
     def records_file(self) -> Path:

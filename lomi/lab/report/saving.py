@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -57,18 +58,25 @@ def prepared(folder: Path) -> Path:
 def save(run: RunReport, shelf: Shelf, folder: Path) -> bytes:
     """Write everything but the anchor; the content of the manifest. Blocks.
 
-    The small files that count come first: where the disk fills up, those are whole.
+    Where the disk is full, what still fits of report, JUnit file and page is written.
 
     Raises:
         OSError: something could not be written; what was written is whole.
     """
     hashes: dict[str, str] = {}
-    for name, content in (
-        (REPORT, msgspec.json.format(msgspec.json.encode(run), indent=1)),
-        (JUNIT, junit(run)),
-        (PAGE, page(run, shelf).encode("utf-8", "backslashreplace")),
-    ):
-        hashes[name] = put(folder / name, content)
+    failed: OSError | None = None
+    forms: tuple[tuple[str, Callable[[], bytes]], ...] = (
+        (REPORT, lambda: msgspec.json.format(msgspec.json.encode(run), indent=1)),
+        (JUNIT, lambda: junit(run)),
+        (PAGE, lambda: page(run, shelf).encode("utf-8", "backslashreplace")),
+    )
+    for name, made in forms:
+        try:
+            hashes[name] = put(folder / name, made())
+        except OSError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
     for test in run.tests:
         for attempt in test.attempts:
             for place, artifact in enumerate(attempt.artifacts, 1):

@@ -1,0 +1,135 @@
+"""The pytest plugin where no broker runs: it starts one for the run, and ends it whatever happens to the run."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness.process import processes_that_name
+from plugin_runs import run_inner
+
+pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.timeout(180)
+"""A run starts pytest, its workers, a broker and phones: seconds on a quiet machine, a minute on a crowded one."""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A state folder with a short path, in which at the end nothing runs."""
+    made = Path(tempfile.mkdtemp(prefix="lh-")).resolve()
+    try:
+        yield made
+        assert gone(made), list(processes_that_name(made))
+    finally:
+        for pid, _ in processes_that_name(made):
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def gone(home: Path, seconds: float = 15.0) -> bool:
+    """Whether nothing names a home any more, after the time that it has to go away."""
+    end = time.monotonic() + seconds
+    while list(processes_that_name(home)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def journal_of(home: Path, name: str) -> str:
+    """What a phone wrote down itself."""
+    return (home / "devices" / "avd" / f"{name}.avd" / "paper-journal.jsonl").read_text()
+
+
+def test_a_run_without_a_broker_has_one_for_its_time(pytester: pytest.Pytester, home: Path) -> None:
+    """Two workers share the one that the first of them started; both phones show their own effects; all ends."""
+    source = """
+import os, pathlib, time, pytest
+HERE = pathlib.Path(__file__).parent
+@pytest.mark.parametrize("number", range(2))
+def test_each(phone, number):
+    worker = os.environ["PYTEST_XDIST_WORKER"]
+    (HERE / f"began-{worker}").touch()
+    while len(list(HERE.glob("began-*"))) < 2:
+        time.sleep(0.02)
+    phone.launch("lomi.paper.form")
+    phone.type(worker, into="name")
+    phone.tap("Submit")
+"""
+    ran = run_inner(pytester, source, "-n", "2", "--lomi-home", str(home), environment={})
+    ran.result.assert_outcomes(passed=2)
+    assert len({record.broker for record in ran.records}) == 1
+    phones = {record.worker: {one.name for one in record.leased} for record in ran.records}
+    assert phones == {"gw0": {"paper-36-1"}, "gw1": {"paper-36-2"}}
+    assert '"name":"gw0"' in journal_of(home, "paper-36-1").replace(": ", ":")
+    assert '"name":"gw1"' in journal_of(home, "paper-36-2").replace(": ", ":")
+
+
+def test_a_broker_that_dies_costs_an_attempt_and_not_the_run(pytester: pytest.Pytester, home: Path) -> None:
+    """Kill -9 the broker in a test: infra, and the next attempt runs on a broker that was started again."""
+    source = """
+import os, pathlib, signal
+TRIES = []
+def kill_broker():
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words, home = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if b"--headless" in words and b"keeper" not in words and HOME.encode() in home:
+                os.kill(int(entry.name), signal.SIGKILL)
+def test_lost(phone):
+    TRIES.append(phone.generation)
+    if len(TRIES) == 1:
+        kill_broker()
+    phone.tap("Form")
+def test_after(phone):
+    phone.go("home")
+"""
+    source = f"HOME = {str(home)!r}\n{source}"
+    ran = run_inner(pytester, source, "--lomi-home", str(home), environment={})
+    assert ran.result.parseoutcomes() == {"passed": 2, "infra": 1}, ran.output
+    assert ran.outcomes() == [("test_lost", 1, "infra_error"), ("test_lost", 2, "passed"), ("test_after", 1, "passed")]
+    first, second, third = ran.records
+    assert first.broker != second.broker == third.broker
+    assert first.leased[0].generation < second.leased[0].generation == third.leased[0].generation
+
+
+def test_a_killed_run_leaves_no_broker_behind(tmp_path: Path, home: Path) -> None:
+    """Kill -9 pytest itself: its broker and its phone end all the same."""
+    (tmp_path / "test_inner.py").write_text(
+        "import pathlib, time\n"
+        "def test_long(phone):\n"
+        "    pathlib.Path(__file__).with_name('began').touch()\n"
+        "    time.sleep(600)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LOMI_", "PYTEST_"))}
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider", f"--lomi-home={home}"]
+    with (tmp_path / "said").open("wb") as said:
+        run = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=said, stderr=said)
+    try:
+        end = time.monotonic() + 120
+        while not (tmp_path / "began").exists():
+            assert run.poll() is None, (tmp_path / "said").read_text()
+            assert time.monotonic() < end, (tmp_path / "said").read_text()
+            time.sleep(0.02)
+        words = [word for _, line in processes_that_name(home) for word in line.split()]
+        roots = {Path(word).parent for word in words if word.endswith("/policy.toml")}
+        assert len(roots) == 1
+        assert len(list(processes_that_name(home))) >= 3
+    finally:
+        run.kill()
+        run.wait()
+    assert gone(home)
+    (root,) = roots
+    end = time.monotonic() + 10
+    while root.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not root.exists()
