@@ -28,6 +28,11 @@ class HostFacts(_Value, frozen=True, kw_only=True):
     browsers: int
     version: str
 
+    @property
+    def offer(self) -> str:
+        """What it has, for people."""
+        return ", ".join((*(f"{count} of {image}" for image, count in self.phones.items()), f"{self.slots} slots"))
+
     def resources(self) -> dict[str, float]:
         """The same as Dask's resources."""
         counts = {f"{PHONES}:{image}": float(count) for image, count in self.phones.items()}

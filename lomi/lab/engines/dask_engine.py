@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import msgspec
 from distributed import Client
@@ -29,7 +30,7 @@ CALL_S = 30.0
 """How long a host may take for a small question; files and pictures travel in such calls one by one."""
 HOSTS_S = 60.0
 """How long a run waits for a host, at its start and after it lost all."""
-_LOOK_S = 0.25
+_LOOK_S = 0.5
 _KEEP_S = 10.0
 _AT_ONCE = 4
 _TROUBLE = (OSError, TimeoutError, KeyError, host_tasks.NoHostError, msgspec.DecodeError)
@@ -65,6 +66,7 @@ class DaskEngine:
         self._running = 0
         self._cancelled = False
         self._failed: str | None = None
+        self._odd = ""
 
     @property
     def capacity(self) -> int:
@@ -277,9 +279,17 @@ class DaskEngine:
             async with asyncio.timeout(CALL_S):
                 answers = await self._client.run(host_tasks.facts, workers=[address])
             facts = msgspec.json.decode(answers[address], type=HostFacts)
+        except msgspec.DecodeError:
+            self._odd = f"{address} has another version of Lomi"
+            self._refused.add(address)
+            return
         except _TROUBLE:
             return
-        if await self._seats.add(address, facts) is None:
+        if facts.version != version("lomi-lab"):
+            self._odd = f"{facts.name} has Lomi {facts.version}, this is {version('lomi-lab')}"
+            self._refused.add(address)
+        elif await self._seats.add(address, facts) is None:
+            self._odd = f"{facts.name} offers {facts.offer}"
             self._refused.add(address)
 
     async def _send(self, seat: Seat, files: tuple[FileByHash, ...]) -> None:
@@ -313,7 +323,9 @@ class DaskEngine:
             async with asyncio.timeout(HOSTS_S), self._seats.changed:
                 await self._seats.changed.wait_for(lambda: self._failed is not None or bool(self._seats.all))
         except TimeoutError as error:
-            raise EngineFailedError(f"no host with what the plan needs has joined within {HOSTS_S:g} s") from error
+            why = f" ({self._odd})" if self._odd else ""
+            said = f"no host with what the plan needs was there within {HOSTS_S:g} s{why}"
+            raise EngineFailedError(said) from error
         if self._failed is not None:
             raise EngineFailedError(self._failed)
 
