@@ -58,11 +58,14 @@ class _Prepared(Refusal):
     how: str = ""
 
 
-class _Verdict(msgspec.Struct):
+class Verdict(msgspec.Struct):
+    """What the guard of a document saw of an action's input; `blocked` is what it would have landed on."""
+
     seen: tuple[str, ...] = ()
     blocked: _Cover | None = None
     missed: _Cover | None = None
     downloads: bool = False
+    elsewhere: bool = False
 
 
 class Delivery(NamedTuple):
@@ -150,8 +153,8 @@ async def aim(
         x, y = place.point(prepared.x, prepared.y)
         if frame != "main" and not await page.frames.uncovered(world.frame_id, x, y):
             raise RefusedError("covered", ref=ref, cover_role="page around the frame", cover_name="", cover_ref=None)
-        if arm == "pointer":
-            await _everywhere(page, world, "arm", 0, "pointer")
+        if arm != "free":
+            await _everywhere(page, world, "arm", 0, arm)
     except ContextGoneError:
         raise StaleRefError("stale_ref", ref=ref) from None
     return Aim(world, frame, number, x, y, prepared)
@@ -246,45 +249,64 @@ async def _press_mouse(page: Page, target: Aim, button: Button, count: int, modi
     await asyncio.gather(*calls)
 
 
-async def _everywhere(page: Page, world: World, function: str, *arguments: object) -> list[_Verdict]:
+async def _everywhere(page: Page, world: World, function: str, *arguments: object) -> list[Verdict]:
     """Call a function in every other frame, so that the press can land in none of them; what is gone is left out."""
 
-    async def one(other: World) -> _Verdict:
+    async def one(other: World) -> Verdict:
         with suppress(ContextGoneError, UnresponsiveError):
             if function == "verdict":
-                return await other.call(function, *arguments, shape=_Verdict)
+                return await other.call(function, *arguments, shape=Verdict)
             await other.run(function, *arguments)
-        return _Verdict()
+        return Verdict()
 
     others = page.frames.others(world)
     return list(await asyncio.gather(*(one(other) for other in others))) if others else []
 
 
-async def _delivered(page: Page, target: Aim, ref: str) -> Delivery:
+async def lower(target: Aim) -> None:
+    """Take the guard down after it swallowed an action, so that it swallows nothing of what a person does next."""
+    with suppress(ContextGoneError, PageEndedError, UnresponsiveError):
+        await target.world.run("disarm")
+
+
+async def told(page: Page, target: Aim) -> Verdict | None:
+    """What the guard saw of input that was acknowledged; None where the page can't be asked any more.
+
+    Where the target's own document saw nothing, what another one blocked counts.
+    """
+    if page.activity.interrupted():
+        return None
+    attempt = await page.unless_blocked(target.world.call("verdict", shape=Verdict), DISPATCH_S)
+    if not attempt.done:
+        return None
+    try:
+        verdict = attempt.result()
+        others = [] if verdict.seen or verdict.blocked else await _everywhere(page, target.world, "verdict")
+        await _everywhere(page, target.world, "disarm")
+    except (ContextGoneError, PageEndedError):
+        return None
+    blocked = next((other.blocked for other in others if other.blocked), None)
+    return verdict if blocked is None else Verdict(blocked=blocked, elsewhere=True)
+
+
+async def delivered(page: Page, target: Aim, ref: str) -> Delivery:
     """What became of a press.
 
     Raises:
         InterceptedError: our guard swallowed it.
         NotDeliveredError: it was acknowledged, and no document saw it.
     """
-    if page.activity.interrupted():
+    verdict = await told(page, target)
+    if verdict is None:
         return Delivery(None)
-    attempt = await page.unless_blocked(target.world.call("verdict", shape=_Verdict), DISPATCH_S)
-    if not attempt.done:
-        return Delivery(None)
-    try:
-        verdict = attempt.result()
-        elsewhere = [] if verdict.seen else await _everywhere(page, target.world, "verdict")
-        await _everywhere(page, target.world, "disarm")
-    except (ContextGoneError, PageEndedError):
-        return Delivery(None)
-    blocked = verdict.blocked or next((other.blocked for other in elsewhere if other.blocked), None)
-    if blocked is not None:
-        by = f"{target.frame}-e{blocked.ref}" if verdict.blocked and blocked.ref else None
-        raise InterceptedError("covered", ref=ref, cover_role=blocked.role, cover_name=blocked.name, cover_ref=by)
+    if verdict.blocked is not None:
+        cover, by = verdict.blocked, None
+        if not verdict.elsewhere and cover.ref:
+            by = f"{target.frame}-e{cover.ref}"
+        raise InterceptedError("covered", ref=ref, cover_role=cover.role, cover_name=cover.name, cover_ref=by)
     if verdict.downloads:
         page.activity.foretell_download()
-    if not verdict.seen and not any(other.seen for other in elsewhere):
+    if not verdict.seen:
         raise NotDeliveredError("not_delivered", ref=ref)
     missed = verdict.missed
     return Delivery(seen=bool(verdict.seen), released_on=f"{missed.role} {quoted(missed.name, 60)}" if missed else None)
@@ -302,13 +324,11 @@ async def _strike(
     while True:
         left -= 1
         attempt = await page.unless_blocked(_press_mouse(page, target, button, count, modifiers), DISPATCH_S)
-        if attempt.done:
-            attempt.result()
-        elif not page.activity.interrupted():
-            raise UnresponsiveError("page_unresponsive", call="click")
+        page.outcome(attempt, "click")
         try:
-            return await _delivered(page, target, ref)
+            return await delivered(page, target, ref)
         except InterceptedError:
+            await lower(target)
             if not left:
                 raise
         target = await again()
@@ -362,16 +382,18 @@ async def fill(
 
     Raises:
         StaleRefError, StaleSnapshotError, RefusedError, BlockedError, PageEndedError: before any effect.
+        RefusedError: ``not_focused``: inside the effect, and proven to be without one: the page took the focus away in
+            the last instant, and our guard swallowed the text.
         NotDeliveredError: the field does not hold the text afterwards.
     """
     async with page.turn:
         page.require_free()
-        target = await aim(page, ref, snapshot_id, "fill", text=text)
+        target = await aim(page, ref, snapshot_id, "fill", text=text, arm="keys")
         how = target.prepared.how
         async with effect or nullcontext():
             start = start_of(page, target)
             attempt = await page.unless_blocked(_type(page, target, text, how, ref), DISPATCH_S)
-            filled = attempt.result() if attempt.done else _Filled()
+            filled = page.outcome(attempt, "fill") or _Filled()
             if filled.equal is False and how == "type":
                 raise NotDeliveredError("not_delivered", ref=ref, wanted_length=len(text), length=filled.length)
         observation = await observe(page, start, settle_s, one_frame=True)
@@ -392,9 +414,20 @@ async def _type(page: Page, target: Aim, text: str, how: str, ref: str) -> _Fill
     else:
         await page.keyboard.press("Delete")
     try:
-        return await world.call("filled", number, text, shape=_Filled)
+        filled = await world.call("filled", number, text, shape=_Filled)
     except ContextGoneError:
         return _Filled()
+    if not filled.equal:
+        await require_on_target(page, target, ref)
+    return filled
+
+
+async def require_on_target(page: Page, target: Aim, ref: str) -> None:
+    """Raises RefusedError (``not_focused``) where keys or text went to another node and our guard swallowed them."""
+    verdict = await told(page, target)
+    if verdict is not None and verdict.blocked is not None:
+        await lower(target)
+        raise RefusedError("not_focused", ref=ref)
 
 
 async def check(

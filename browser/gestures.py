@@ -14,10 +14,13 @@ from browser.actions import (
     Effect,
     Refusal,
     aim,
+    delivered,
     dispatch_mouse,
     locate,
+    lower,
     mark_at,
     raise_refusal,
+    require_on_target,
     start_at,
     start_of,
 )
@@ -68,7 +71,8 @@ async def key(
 
     Raises:
         StaleRefError, StaleSnapshotError, BlockedError, PageEndedError: before any effect.
-        RefusedError: ``unknown_key``; ``not_focused`` when `must_be_focused` and another node has the focus.
+        RefusedError: ``unknown_key``; ``not_focused`` when `must_be_focused` and another node has the focus, or when
+            the page took the focus away in the last instant and our guard swallowed the key: nothing happened.
     """
     require_known(chord)
     async with page.turn:
@@ -76,7 +80,7 @@ async def key(
         world = await page.main_world()
         target: Aim | None = None
         if ref is not None:
-            target = await aim(page, ref, snapshot_id, "key")
+            target = await aim(page, ref, snapshot_id, "key", arm="keys")
             if must_be_focused and not target.prepared.focused:
                 raise RefusedError("not_focused", ref=ref)
         if target is None:
@@ -86,8 +90,9 @@ async def key(
             if target is not None and not target.prepared.focused:
                 raise_refusal(await target.world.call("aim", target.number, "focus", shape=Refusal), ref or "")
             attempt = await page.unless_blocked(_pressed(page, chord, count), DISPATCH_S + 0.05 * count)
-            if attempt.done:
-                attempt.result()
+            page.outcome(attempt, "key")
+            if target is not None:
+                await require_on_target(page, target, ref or "")
         observation = await observe(page, start, settle_s)
     return Acted(ref, page.navigation_id, observation)
 
@@ -109,8 +114,7 @@ async def type_text(
             start = start_of(page, target)
             raise_refusal(await target.world.call("aim", target.number, "focus", shape=Refusal), ref)
             attempt = await page.unless_blocked(page.keyboard.type(text), DISPATCH_S + 0.02 * len(text))
-            if attempt.done:
-                attempt.result()
+            page.outcome(attempt, "type")
         observation = await observe(page, start, settle_s)
     return Acted(ref, page.navigation_id, observation)
 
@@ -158,7 +162,7 @@ async def scroll(
                 at_point = place.point(point.x, point.y)
                 turn = _turned(page, world, number, before, at_point, (delta_x, delta_y))
                 attempt = await page.unless_blocked(turn, DISPATCH_S)
-                at = attempt.result() if attempt.done else None
+                at = page.outcome(attempt, "scroll")
         observation = await observe(page, start, settle_s)
     position = (at.x, at.y) if at is not None else None
     mode: Literal["trusted", "scripted"] = "scripted" if scripted else "trusted"
@@ -212,8 +216,7 @@ async def select(
             attempt = await page.unless_blocked(
                 target.world.call("pick", target.number, list(options), shape=Refusal), DISPATCH_S
             )
-            if attempt.done:
-                raise_refusal(attempt.result(), ref)
+            raise_refusal(page.outcome(attempt, "select") or Refusal(), ref)
         observation = await observe(page, start, settle_s)
     return Acted(ref, page.navigation_id, observation, input_mode="scripted", delivered=True)
 
@@ -228,8 +231,7 @@ async def hover(
         async with effect or nullcontext():
             start = start_of(page, target)
             attempt = await page.unless_blocked(dispatch_mouse(page, "mouseMoved", target.x, target.y), DISPATCH_S)
-            if attempt.done:
-                attempt.result()
+            page.outcome(attempt, "hover")
         observation = await observe(page, start, settle_s)
     return Acted(ref, page.navigation_id, observation)
 
@@ -240,46 +242,53 @@ async def drag(
     to_ref: str,
     *,
     snapshot_id: str | None = None,
+    position: tuple[float, float] | None = None,
+    to_position: tuple[float, float] | None = None,
     steps: int = 8,
     settle_s: float = SETTLE_S,
     effect: Effect | None = None,
 ) -> Acted:
     """Drag one node onto another, with the page's own drag and drop when it has that.
 
-    An error in between lifts the button.
+    Positions are in CSS pixels from a node's top left; its centre without one. An error in between lifts the button.
 
     Raises:
         StaleRefError, StaleSnapshotError, RefusedError, BlockedError, PageEndedError: before any effect.
+        InterceptedError: inside the effect, and proven to be without one: the first node moved or was covered in the
+            last instant, and our guard swallowed the press.
+        UnresponsiveError: inside the effect; the outcome is unknown.
     """
     async with page.turn:
         page.require_free()
-        await aim(page, to_ref, snapshot_id, "hover")
-        source = await aim(page, ref, snapshot_id, "hover")
-        goal = await _still_there(page, to_ref, snapshot_id)
+        await aim(page, to_ref, snapshot_id, "hover", position=to_position)
+        source = await aim(page, ref, snapshot_id, "hover", position=position, arm="drag")
+        goal = await _still_there(page, to_ref, snapshot_id, to_position)
         async with effect or nullcontext():
             start = start_of(page, source)
-            attempt = await page.unless_blocked(_dragged(page, source, goal, steps), DISPATCH_S + 0.05 * steps)
-            if attempt.done:
-                attempt.result()
+            work = _dragged(page, source, ref, goal, steps)
+            page.outcome(await page.unless_blocked(work, DISPATCH_S + 0.05 * steps), "drag")
         observation = await observe(page, start, settle_s)
     return Acted(ref, page.navigation_id, observation)
 
 
-async def _still_there(page: Page, ref: str, snapshot_id: str | None) -> tuple[float, float]:
+async def _still_there(
+    page: Page, ref: str, snapshot_id: str | None, position: tuple[float, float] | None
+) -> tuple[float, float]:
     """The second point of a drag, without scrolling the first one away again."""
     world, _, number = locate(page, ref, snapshot_id)
-    point = await world.call("scrollTarget", number, 0, 0, shape=_Point)
+    point = await world.call("scrollTarget" if position is None else "boxOf", number, 0, 0, shape=_Point)
     raise_refusal(point, ref)
     place = await page.frames.place(world.frame_id)
     metrics = await page.main_world()
     size = await metrics.call("viewNow", shape=_Scroll)
-    x, y = place.point(point.x, point.y)
+    off = position or (0.0, 0.0)
+    x, y = place.point(point.x + off[0], point.y + off[1])
     if not (0 <= x < size.x and 0 <= y < size.y):
         raise RefusedError("offscreen", ref=ref)
     return x, y
 
 
-async def _dragged(page: Page, source: Aim, goal: tuple[float, float], steps: int) -> None:
+async def _dragged(page: Page, source: Aim, ref: str, goal: tuple[float, float], steps: int) -> None:
     async def arm() -> None:
         await asyncio.gather(*(_quietly(world.run("dragArm")) for world in page.frames.live()))
 
@@ -291,10 +300,12 @@ async def _dragged(page: Page, source: Aim, goal: tuple[float, float], steps: in
     await mouse.down(source.x, source.y)
     at = (source.x, source.y)
     try:
+        await delivered(page, source, ref)
         for at in (*_way((source.x + 4, source.y + 4), goal, max(1, steps)), goal):
             await mouse.move(*at)
     finally:
         await mouse.up(*at)
+        await lower(source)
 
 
 def _way(start: tuple[float, float], goal: tuple[float, float], steps: int) -> Iterator[tuple[float, float]]:

@@ -259,6 +259,18 @@ class Page:
                 break
         return attempt
 
+    def outcome(self, attempt: Attempt[T], call: str) -> T | None:
+        """What an attempt inside an effect came to; None where a dialog or the page's end cut the wait short.
+
+        Raises:
+            UnresponsiveError: it is not over in time, so nobody knows; or what the attempt raised.
+        """
+        if attempt.done:
+            return attempt.result()
+        if not self.activity.interrupted():
+            raise UnresponsiveError("page_unresponsive", call=call)
+        return None
+
     async def main_world(self, seconds: float = 3.0) -> World:
         """The main document's world.
 

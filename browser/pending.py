@@ -270,9 +270,8 @@ class Pending:
                 start = start_at(page, main)
                 session, node = handle
                 params = {"files": [str(file) for file in files], "backendNodeId": node}
-                attempt = await page.unless_blocked(send(session, "DOM.setFileInputFiles", params, deadline_s=30), 31)
-                if attempt.done:
-                    attempt.result()
+                work = send(session, "DOM.setFileInputFiles", params, deadline_s=30)
+                page.outcome(await page.unless_blocked(work, 31), "files")
             observation = await observe(page, start, settle_s)
         return Acted(None, page.navigation_id, observation)
 

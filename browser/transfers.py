@@ -144,11 +144,8 @@ async def upload(
         async with effect or nullcontext():
             start = start_at(page, aimed.world)
             params = {"files": [str(path) for path in paths], "objectId": node}
-            attempt = await page.unless_blocked(
-                send(aimed.world.session, "DOM.setFileInputFiles", params, deadline_s=30), 31
-            )
-            if attempt.done:
-                attempt.result()
+            work = send(aimed.world.session, "DOM.setFileInputFiles", params, deadline_s=30)
+            page.outcome(await page.unless_blocked(work, 31), "files")
         observation = await observe(page, start, settle_s)
     return Uploaded(target, Acted(ref, page.navigation_id, observation, input_mode="trusted", delivered=True))
 

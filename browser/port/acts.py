@@ -11,6 +11,7 @@ from lomi.contract.browser import (
     BrowserInteraction,
     BrowserKeyInput,
     BrowserScrollInput,
+    Offset,
     PageAction,
     ScrollPosition,
 )
@@ -56,6 +57,10 @@ async def act(page: Page, given: PageAction, effect: Effect) -> Acted:
             raise AssertionError(f"no action for {type(given).__name__}")
 
 
+def _point(offset: Offset | None) -> tuple[float, float] | None:
+    return None if offset is None else (offset.x, offset.y)
+
+
 async def _click(page: Page, given: BrowserClickInput, effect: Effect) -> Acted:
     ref, snapshot = given.element_ref, given.snapshot_id
     if given.checked is not None:
@@ -63,7 +68,15 @@ async def _click(page: Page, given: BrowserClickInput, effect: Effect) -> Acted:
     if given.hover:
         return await gestures.hover(page, ref, snapshot_id=snapshot, effect=effect)
     if given.drag_to is not None:
-        return await gestures.drag(page, ref, given.drag_to.element_ref, snapshot_id=snapshot, effect=effect)
+        return await gestures.drag(
+            page,
+            ref,
+            given.drag_to.element_ref,
+            snapshot_id=snapshot,
+            position=_point(given.position),
+            to_position=_point(given.drag_to.position),
+            effect=effect,
+        )
     return await actions.click(
         page,
         ref,
@@ -71,7 +84,7 @@ async def _click(page: Page, given: BrowserClickInput, effect: Effect) -> Acted:
         button=given.button,
         count=given.count,
         modifiers=given.modifiers,
-        position=(given.position.x, given.position.y) if given.position else None,
+        position=_point(given.position),
         effect=effect,
     )
 

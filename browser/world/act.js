@@ -168,24 +168,37 @@ async function finish(options) {
   return { ...differ(options), quiet: calm.quiet };
 }
 
+const KEYED = new Set('keydown keypress keyup beforeinput'.split(' '));
+
 function guard(event) {
-  if (!armed || !event.isTrusted || performance.now() > armed.until) return;
-  if (armed.kind === 'free') return;
-  if (event.type === 'pointerdown' || event.type === 'mousedown') {
-    const hit = deepestAt(event.clientX, event.clientY);
-    if (!onTarget(event, hit) && !armed.blocked && !armed.seen.length) armed.blocked = shortly(hit);
-  }
+  if (!armed || !event.isTrusted || performance.now() > armed.until || armed.kind === 'free') return;
+  const keyed = KEYED.has(event.type);
+  if (keyed !== (armed.kind === 'keys')) return;
+  if (!armed.blocked && !armed.seen.length) armed.blocked = keyed ? strayKey() : strayPress(event);
   if (armed.blocked) {
     event.stopImmediatePropagation();
     event.preventDefault();
     return;
   }
   if (!armed.seen.includes(event.type)) armed.seen.push(event.type);
+  if (armed.kind !== 'pointer') return;
   if (event.type === 'pointerdown') awaitRelease();
   else if (event.type === 'pointerup' && armed.element && armed.element.isConnected) {
     const hit = deepestAt(event.clientX, event.clientY);
     if (!onTarget(event, hit)) armed.missed = shortly(hit);
   }
+}
+
+// What the first key or press of an action would land on, where that is not its target. What comes after it may go where the page sends it.
+function strayKey() {
+  const at = deepActive();
+  return armed.element && at && (at === armed.element || contains(armed.element, at)) ? null : shortly(at);
+}
+
+function strayPress(event) {
+  if (event.type !== 'pointerdown' && event.type !== 'mousedown') return null;
+  const hit = deepestAt(event.clientX, event.clientY);
+  return onTarget(event, hit) ? null : shortly(hit);
 }
 
 const onTarget = (event, hit) => Boolean(armed.element && (related(armed.element, hit) || event.composedPath().includes(armed.element)));
@@ -206,7 +219,7 @@ function noteDownload(event) {
 }
 addEventListener('click', noteDownload);
 
-for (const kind of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'auxclick', 'dblclick', 'contextmenu']) {
+for (const kind of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'auxclick', 'dblclick', 'contextmenu', ...KEYED]) {
   addEventListener(kind, guard, { capture: true, passive: false });
 }
 

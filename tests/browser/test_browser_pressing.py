@@ -1,14 +1,17 @@
 """A press and its release are one click on one node, however late the release comes; what is lost is said to be."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from browser_probe import Probe
 from browser_site import Answer, Site
 from browser_steps import Effects, node, text, visit
 
-from browser import actions
-from browser.errors import NotDeliveredError, UnresponsiveError
+from browser import actions, gestures
+from browser.errors import InterceptedError, NotDeliveredError, RefusedError, UnresponsiveError
 from browser.page import Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -94,3 +97,55 @@ async def test_a_link_that_downloads_is_waited_for(site: Site, page: Page) -> No
     acted = await actions.click(page, node(snapshot, "link").ref)
     assert len(acted.observation.downloads) == 1
     assert acted.observation.settled
+
+
+async def test_a_key_never_goes_to_a_field_that_took_the_focus(site: Site, page: Page) -> None:
+    """A page that moves the focus away in the last instant: refused, and no field has the key or the text."""
+    body = """<input aria-label=Wanted><input aria-label=Thief id=thief><p id=out></p><script>
+    document.querySelector('input').addEventListener('focus', () => Promise.resolve().then(() => thief.focus()));
+    addEventListener('keydown', (event) => { out.textContent += event.key });</script>"""
+    snapshot = await visit(page, site.show(body))
+    ref, effects = node(snapshot, "textbox", "Wanted").ref, Effects()
+    with pytest.raises(RefusedError) as caught:
+        await gestures.key(page, "a", ref=ref, effect=effects.effect())
+    assert caught.value.reason == "not_focused"
+    with pytest.raises(RefusedError) as typed:
+        await actions.fill(page, ref, "secret", effect=effects.effect())
+    assert typed.value.reason == "not_focused"
+    assert await text(page) == ""
+    assert await Probe(page).value("#thief") == ""
+    await page.human.mouse("down", 5, 5, button="left")
+    await page.human.key("press", "z")
+    assert await text(page) == "z"
+
+
+async def test_a_key_goes_where_the_page_sends_it_once_it_has_arrived(site: Site, page: Page) -> None:
+    """Fields that hand the focus on at each key, and Tab itself: only the first key must find its target."""
+    body = """<input id=a aria-label=First oninput="b.focus()"><input id=b aria-label=Second>"""
+    snapshot = await visit(page, site.show(body))
+    await gestures.key(page, "7", ref=node(snapshot, "textbox", "First").ref, count=2)
+    assert (await Probe(page).value("#a"), await Probe(page).value("#b")) == ("7", "7")
+
+
+async def test_a_drag_never_takes_up_another_node(site: Site, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What moves away before the press is not dragged: refused, and nothing else was pressed; positions are kept."""
+    body = """<style>body { margin: 0 } div { width: 100px; height: 100px }</style><div id=pad style="height:0"></div>
+    <div id=s tabindex=0>Source</div><div id=g tabindex=0>Goal</div><p id=out></p><script>
+    for (const kind of ['mousedown', 'mouseup']) addEventListener(kind, (event) => {
+      out.textContent += [kind, event.target.id, event.offsetX, event.offsetY].join(',') + ' ' });</script>"""
+    snapshot = await visit(page, site.show(body))
+    source, goal = (node(snapshot, "clickable", name).ref for name in ("Source", "Goal"))
+    await gestures.drag(page, source, goal, position=(10, 20), to_position=(30, 40))
+    assert (await text(page)).split() == ["mousedown,s,10,20", "mouseup,g,30,40"]
+    effects = Effects()
+
+    @asynccontextmanager
+    async def shifting() -> AsyncIterator[None]:
+        await Probe(page).evaluate("pad.style.height = '300px'")
+        async with effects.effect():
+            yield
+
+    with pytest.raises(InterceptedError):
+        await gestures.drag(page, source, goal, effect=shifting())
+    assert effects.errors == ["InterceptedError"]
+    assert (await text(page)).split() == ["mousedown,s,10,20", "mouseup,g,30,40"]
