@@ -20,7 +20,11 @@ for lomi_word in "$@"; do
 done
 
 lomi_base_python() {
-    local candidate
+    # Not the venv's own, which is on PATH where it is activated: it goes when the venv is made again.
+    local candidate PATH=":$PATH:"
+    PATH=${PATH//:"$venv/bin":/:}
+    PATH=${PATH#:}
+    PATH=${PATH%:}
     for candidate in python3 python3.14 python3.13 python3.12 python3.11 python; do
         if command -v "$candidate" >/dev/null 2>&1 &&
             "$candidate" -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' 2>/dev/null; then
@@ -68,7 +72,8 @@ lomi_ready() {
 
 lomi_venv() {
     local groups=${SETUP_GROUPS:-} wanted base
-    wanted=$(printf '%s %s %s' "$groups" "$venv" "$root" | cat - "$root/pyproject.toml" | cksum)
+    # Of the project file only what says what is installed: another rule of a linter installs nothing.
+    wanted=$({ printf '%s %s %s' "$groups" "$venv" "$root"; sed '/^\[tool\.pytest/,$d' "$root/pyproject.toml"; } | cksum)
     if lomi_ready "$wanted"; then return 0; fi
     base=$(lomi_base_python) || lomi_stop "Python 3.11 or newer is needed; found: $(python3 --version 2>&1 || echo none)" \
         "install it (on Debian 12 or newer: apt install python3 python3-venv) and have it on PATH"
@@ -86,7 +91,8 @@ lomi_venv() {
 }
 
 lomi_fill() {
-    local base=$1 groups=$2 wanted=$3 made begun=$SECONDS flag=() group
+    local base=$1 groups=$2 wanted=$3 made begun=$SECONDS flag=() group size=300
+    [ -z "$groups" ] || size=500
     trap 'exit 130' INT
     made=$(cat "$venv/.lomi-made" 2>/dev/null || true)
     if [ -z "$made" ] && ! [ -e "$venv/pyvenv.cfg" ] && [ -n "$(ls -A "$venv")" ]; then
@@ -101,7 +107,7 @@ lomi_fill() {
     if ! [ -e "$venv/pyvenv.cfg" ]; then printf '%s\n' "$venv" >"$venv/.lomi-made"; fi
     : >"$venv/.lomi-busy" || lomi_stop "nothing can be written into $venv" "look for room on its disk: df -h $venv"
     lomi_say "setting up $venv with $("$base" --version 2>&1): lomi and what it needs${groups:+, and: $groups}"
-    lomi_say "it takes about 300 MB, only in this folder; pip keeps what it fetches in its own cache, as you have set it"
+    lomi_say "it takes about $size MB, only in this folder; pip keeps what it fetches in its own cache, as you have set it"
     if ! [ -x "$python" ]; then "$base" -m venv "$venv" || lomi_stop "no venv can be made in $venv" "Python's own message is above"; fi
     for group in $groups; do flag+=(--group "$root/pyproject.toml:$group"); done
     # pip reads dependency groups since 25.1.

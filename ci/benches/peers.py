@@ -62,7 +62,16 @@ def installed(folder: Path) -> Peers:
         environment = {**os.environ, "PATH": f"{Path(node).parent}{os.pathsep}{os.environ['PATH']}"}
         # The peers drive a Chromium that is here; they must not fetch one.
         environment |= {"PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD": "1", "PUPPETEER_SKIP_DOWNLOAD": "1"}
-        npm = [*_npm(folder, node), "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(folder / "npm")]
+        npm = [
+            *_npm(folder, node),
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel",
+            "error",
+            "--prefix",
+            str(folder / "npm"),
+        ]
         if subprocess.run([*npm, *PACKAGES], env=environment, check=False).returncode:
             raise PeersMissingError(f"npm could not install {', '.join(missing)}")
     return Peers(node, modules)

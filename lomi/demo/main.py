@@ -63,7 +63,8 @@ def demo(into: Path, *, offline: bool) -> int:
     try:
         folder = prepared(into.absolute())
     except OSError as error:
-        sys.stderr.write(f"lomi: the report can't be written: {error}\n")
+        why = f"{into.absolute()}: {error.strerror}" if error.strerror else str(error)
+        sys.stderr.write(f"lomi: the report can't be written: {why}\nhint: name another folder with --into\n")
         return 1
     try:
         app = find_app(os.environ, _say, offline=offline)

@@ -168,6 +168,16 @@ def test_a_checkout_that_was_moved_gets_a_venv_of_its_new_place(checkout: Checko
     assert (moved.venv / ".lomi-made").read_text() == f"{moved.venv}\n"
 
 
+def test_an_activated_venv_is_made_again_by_the_python_below_it(checkout: Checkout) -> None:
+    """With the venv's own Python first on PATH, one that was left unfinished is made again all the same."""
+    assert checkout.run().returncode == 0
+    (checkout.venv / ".lomi-busy").touch()
+    (checkout.venv / "bin" / "python3").symlink_to("python")
+    again = checkout.run(PATH=f"{checkout.venv}/bin:{checkout.place}/bin")
+    assert again.returncode == 0, again.stderr
+    assert not (checkout.venv / "bin" / "python3").exists()
+
+
 def test_a_folder_with_other_things_is_left_alone(checkout: Checkout) -> None:
     """LOMI_VENV that names somebody's folder: refused, and what is in it stays."""
     (checkout.place / "mine").mkdir()
