@@ -141,6 +141,8 @@ class Page(Face[aio.Page]):
     wait_for_load = Shown(aio.Page.wait_for_load)
     capture = Shown(aio.Page.capture)
     console = Shown(aio.Page.console)
+    start_trace = Shown(aio.Page.start_trace)
+    stop_trace = Shown(aio.Page.stop_trace)
 
 
 class Terminal(Face[aio.Terminal]):

@@ -5,6 +5,7 @@ import inspect
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from lab_world import FORM, connected, connected_async, found, journal, lab_worl
 import lomi
 from lomi.client import aio
 from lomi.client import lab as blocking
+from lomi.client.aio.connecting import PAIRING_S
 from lomi.client.aio.terminal import CommandFailedError
 from lomi.client.errors import (
     ConnectionLostError,
@@ -83,6 +85,11 @@ def test_a_page_is_filled_and_sent_by_its_names(world: World, site: Site) -> Non
         with pytest.raises(NameAbsentError, match="button 'Send'"):
             page.click("Sand", timeout_s=0.2)
         assert page.capture().artifact.media_type == "image/png"
+        page.start_trace()
+        page.click("Count")
+        assert page.stop_trace().byte_length > 1000
+        requests = [entry.request for entry in page.console("network")]
+        assert any(getattr(request, "url", "").startswith(f"{site.origin}/told") for request in requests)
     assert site.count("/submit", text="typed by name") == 1
 
 
@@ -170,14 +177,13 @@ def test_a_phone_that_another_session_holds_is_refused_or_waited_for(world: Worl
         waited.release()
 
 
-def test_nobody_is_waited_for_beyond_the_bound(world: World) -> None:
-    """A label that no policy names is never paired; the client says so in the time it was given."""
-    with (
-        pytest.raises(PairingRequiredError) as refused,
-        lomi.connect(discovery=found(world), label="stranger", pairing_timeout_s=0.3),
-    ):
+def test_a_stranger_is_told_at_once(world: World) -> None:
+    """A label that no policy names, where nobody can be asked: refused without any wait, with what to check."""
+    began = time.monotonic()
+    with pytest.raises(PairingRequiredError) as refused, lomi.connect(discovery=found(world), label="stranger"):
         pass
-    assert refused.value.reason == "waiting_for_approval"
+    assert refused.value.reason == "not_in_policy"
+    assert time.monotonic() - began < PAIRING_S / 2
 
 
 async def test_both_faces_are_one(world: World) -> None:

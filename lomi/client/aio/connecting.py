@@ -64,6 +64,11 @@ async def connect_async(
 
 
 async def _paired(client: Client, timeout_s: float) -> None:
+    """Wait for the decision.
+
+    Raises:
+        PairingRequiredError: there will be none, or it did not come in time.
+    """
     clock = asyncio.get_running_loop().time
     end = clock() + timeout_s
     wait_ms = 0
@@ -74,6 +79,8 @@ async def _paired(client: Client, timeout_s: float) -> None:
         if status.connection == "host_unqualified":
             code = ErrorCode.HOST_UNQUALIFIED
             raise HostUnqualifiedError(code, MESSAGES[code])
+        if wait_ms == 0 and status.connection == "pairing_required":
+            await _may_still_be_decided(client)
         left = end - clock()
         if status.connection != "pairing_required" or left <= 0:
             code = ErrorCode.PAIRING_REQUIRED
@@ -81,6 +88,19 @@ async def _paired(client: Client, timeout_s: float) -> None:
             hint = "Ask the person at the broker to approve it, or give the label and token that its policy names."
             raise PairingRequiredError(code, said, reason="waiting_for_approval", hint=hint)
         wait_ms = max(1, min(55_000, int(left * 1000)))
+
+
+async def _may_still_be_decided(client: Client) -> None:
+    """Ask what only a paired client may: where nobody is there to decide, the refusal says so at once.
+
+    Raises:
+        PairingRequiredError: waiting is of no use.
+    """
+    try:
+        await client.call("lomi_workspace_list", WorkspaceListInput(limit=1))
+    except PairingRequiredError as error:
+        if error.reason != "waiting_for_approval":
+            raise
 
 
 async def _bound(client: Client, wanted: str | None) -> Lab:

@@ -4,12 +4,14 @@ import re
 from collections import deque
 from typing import Literal, TypedDict
 
+from msgspec import UnsetType
+
 from lomi.client.acts import MOST_KEPT, Act, Capture
 from lomi.client.aio.looking import TIMEOUT_S, again
 from lomi.client.aio.session import Session
 from lomi.client.errors import BrokerFaultError
 from lomi.client.names import Name, Ref, Target, View, page_view
-from lomi.contract.artifact import ArtifactFound
+from lomi.contract.artifact import Artifact, ArtifactFound
 from lomi.contract.browser import (
     BrowserLogs,
     BrowserLogsInput,
@@ -198,7 +200,7 @@ class PageScreen:
         return Capture(png=answer.pictures[0].content, artifact=answer.read(ArtifactFound).artifact)
 
     async def console(self, kind: LogKind = "console") -> tuple[LogEntry, ...]:
-        """What the main frame's document logged, at most the last 64 of this kind."""
+        """What the main frame's document logged, or the page's requests (`network`): at most the last 64 of a kind."""
         logs = await self._session.read(
             "lomi_browser_logs",
             BrowserLogsInput(
@@ -211,6 +213,33 @@ class PageScreen:
             BrowserLogs,
         )
         return logs.entries
+
+    async def start_trace(self) -> None:
+        """Begin a Playwright trace of the page; it holds typed text and cookies, and ends with the page's lease.
+
+        Raises:
+            ScopeDeniedError: it needs `browser.download` and `browser.capture_composite`.
+        """
+        await self._session.read("lomi_browser_logs", self._tracing("start"), BrowserLogs)
+
+    async def stop_trace(self) -> Artifact:
+        """End the trace; the broker keeps the zip as an artifact of this hash for a day.
+
+        Raises:
+            TargetNotFoundError: none is being taken.
+        """
+        logs = await self._session.read("lomi_browser_logs", self._tracing("stop"), BrowserLogs)
+        if isinstance(logs.artifact, UnsetType):
+            raise BrokerFaultError("a trace without its artifact")
+        return logs.artifact
+
+    def _tracing(self, action: Literal["start", "stop"]) -> BrowserLogsInput:
+        return BrowserLogsInput(
+            workspace_id=self._session.workspace_id,
+            panel_id=self.panel_id,
+            browser_generation=self.generation,
+            trace=action,
+        )
 
     async def _document(self) -> OnDocument:
         seen = await self.snapshot()

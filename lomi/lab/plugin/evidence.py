@@ -14,7 +14,7 @@ from lomi.client.acts import Act, Capture
 from lomi.client.errors import BrokerFaultError, ToolError
 from lomi.client.lab import Page, Phone, Terminal
 from lomi.contract.android import AndroidInstall, AndroidLaunch
-from lomi.contract.browser import LogKind
+from lomi.contract.browser import LogEntry, LogKind
 from lomi.contract.model import Result
 from lomi.lab.plugin.attempt import Attempt
 from lomi.lab.records import ArtifactKind, ArtifactRecord
@@ -24,7 +24,7 @@ T = TypeVar("T")
 BOUND_S = 15.0
 """When this is over, what is still missing is left out."""
 _MOST_PACKAGES = 4
-_LOGS: tuple[LogKind, ...] = ("console", "javascript_error", "promise_rejection")
+_LOGS: tuple[LogKind, ...] = ("console", "javascript_error", "promise_rejection", "network")
 _SYSTEM = ("android", "com.android.systemui")
 
 
@@ -85,7 +85,7 @@ class Evidence:
         lines: list[str] = []
         for kind in _LOGS:
             entries = self._tried(f"{name}: {kind}", partial(page.console, kind)) or ()
-            lines += [f"{entry.kind}: {entry.message}" for entry in entries]
+            lines += [_logged(entry) for entry in entries]
         if lines:
             self._keep("console", f"{name}-console.txt", _text(lines), page.generation)
 
@@ -143,6 +143,13 @@ class Evidence:
 
 def _numbered(name: str, number: int) -> str:
     return name if number == 1 else f"{name}-{number}"
+
+
+def _logged(entry: LogEntry) -> str:
+    request = entry.request
+    if isinstance(request, msgspec.UnsetType):
+        return f"{entry.kind}: {entry.message}"
+    return f"network: {request.method} {request.url} {request.failed or request.status}"
 
 
 def _text(lines: Iterable[str]) -> bytes:
