@@ -69,6 +69,12 @@ def bounded(text: str, most: int) -> str:
     return cut.decode("utf-16-le", "replace")
 
 
+def _why(ended: str, received: int) -> str:
+    if received > MOST_DOWNLOAD_BYTES:
+        return "too_large"
+    return "canceled" if ended == "canceled" else "network_failed"
+
+
 class _Opened(msgspec.Struct, rename="camel"):
     mode: str = "selectSingle"
     backend_node_id: int = 0
@@ -295,26 +301,30 @@ class Pending:
         self._page.background(self._finish(name, handle))
 
     async def _finish(self, name: str, handle: DownloadFile) -> None:
-        path: Path | None = None
-        reason: str | None = None
+        most = 0
+
+        def received(length: int) -> None:
+            nonlocal most
+            most = max(most, length)
+            if most > MOST_DOWNLOAD_BYTES:
+                handle.cancel()
+
+        handle.on_received = received
         ended = await handle.over()
         if ended == "completed":
-            path = handle.path
-        else:
-            reason = "canceled" if ended == "canceled" else "network_failed"
+            received((await asyncio.to_thread(handle.path.stat)).st_size)
         download = self.downloads.get(name)
         if download is None:
             return
-        size = path.stat().st_size if path is not None else None
-        if size is not None and size > MOST_DOWNLOAD_BYTES:
-            path, reason = None, "too_large"
+        kept = ended == "completed" and most <= MOST_DOWNLOAD_BYTES
+        if most > MOST_DOWNLOAD_BYTES:
             await handle.delete()
         self.downloads[name] = msgspec.structs.replace(
             download,
-            state="failed" if path is None else "done",
-            path=path,
-            byte_length=size if path is not None else None,
-            reason=reason,
+            state="done" if kept else "failed",
+            path=handle.path if kept else None,
+            byte_length=most if kept else None,
+            reason=None if kept else _why(ended, most),
         )
         self._tell(self.downloads[name])
 

@@ -55,6 +55,7 @@ class DownloadBegun(msgspec.Struct, rename="camel"):
 class _Progress(msgspec.Struct, rename="camel"):
     guid: str
     state: str = "inProgress"
+    received_bytes: float = 0
 
 
 class Target(NamedTuple):
@@ -66,12 +67,13 @@ class Target(NamedTuple):
 
 
 class DownloadFile:
-    """A download under way: the file it is written to, and its end."""
+    """A download under way: the file it is written to, and its end. `on_received` is told how many bytes there are."""
 
     def __init__(self, begun: DownloadBegun, path: Path, cancel: Callable[[], None]) -> None:
         self.begun = begun
         self.path = path
         self.cancel = cancel
+        self.on_received: Callable[[int], None] = lambda _length: None
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def end(self, state: str) -> None:
@@ -234,6 +236,8 @@ class Chromium:
 
     def _progress(self, raw: msgspec.Raw) -> None:
         event = decoded(raw, _Progress)
+        if event.state == "inProgress" and event.guid in self._downloads:
+            self._downloads[event.guid].on_received(int(event.received_bytes))
         if event.state != "inProgress" and event.guid in self._downloads:
             self._owners.pop(event.guid, None)
             self._downloads.pop(event.guid).end(event.state)

@@ -4,11 +4,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from browser_files import serving_files
 from browser_probe import Probe
 from browser_site import Answer, Site, html
 from browser_steps import node, text, visit
 
-from browser import actions, capture, navigate
+from browser import actions, capture, navigate, pending
 from browser.engine import Engine
 from browser.errors import BlockedError, NoSuchThingError
 from browser.page import Page
@@ -174,6 +175,17 @@ async def test_downloads_are_kept_with_their_bytes(site: Site, page: Page) -> No
     assert done.path.read_bytes() == content
     with pytest.raises(NoSuchThingError):
         await page.pending.downloaded("x99", 1)
+
+
+async def test_a_download_without_end_is_stopped_at_its_bound(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that never stops sending fills no disk: stopped while it runs, said to be too large, nothing kept."""
+    monkeypatch.setattr(pending, "MOST_DOWNLOAD_BYTES", 4 << 20)
+    with serving_files() as files:
+        files.pages["/"] = f"<a href='/attached?size={1 << 40}'>Get</a>"
+        snapshot = await visit(page, files.origin + "/")
+        acted = await actions.click(page, node(snapshot, "link").ref)
+        done = await page.pending.downloaded(acted.observation.downloads[0], 20)
+    assert (done.state, done.reason, done.path) == ("failed", "too_large", None)
 
 
 async def test_an_ended_page_forgets_what_was_pending(site: Site, page: Page) -> None:
