@@ -21,6 +21,7 @@ README_WORDS = {
     "ci/demo": "sh skip=tests of their own run both",
     "lomi up .": "sh up",
     "lomi status": "sh broker",
+    "pytest ": "sh exit=5",
 }
 """What the README's fences would say, by how they begin: its readers see them on web sites that show every word."""
 

@@ -20,6 +20,8 @@ from lomi.store import failure
 
 ALL = {path.name: path for path in pages()}
 WRITTEN = {path.name: path for path in written_pages()}
+OWN_WORDS = ("lomi_venv", "lomi_call", "lomi_page", "lomi_phone", "lomi_origins")
+"""Words that look like tools and are functions of the set-up, or names of the pytest plugin."""
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -88,7 +90,7 @@ def test_tools_codes_and_reasons_exist(name: str) -> None:
     for word in re.findall(r"(?<![\w./-])lomi_[a-z_]+\*?", text):
         stem = word.removesuffix("*").removesuffix("_")
         known = word in tools or (word.endswith("*") and stem.removeprefix("lomi_") in families)
-        assert known or stem in ("lomi_venv", "lomi_call"), f"{name}: {word}"
+        assert known or stem in OWN_WORDS, f"{name}: {word}"
     codes = {code.value for code in ErrorCode}
     known_reasons = {(reason.code, reason.name) for reason in catalogue().reasons}
     for code, reason in re.findall(r"`([A-Z_]+) \(([a-z_]+)\)`", text):
