@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from lomi.cli.failing import fail
+
 
 @click.command()
 @click.option(
@@ -17,6 +19,10 @@ import click
 @click.option("--offline", is_flag=True, help="Fetch nothing: install a tiny app that the demo makes itself.")
 def demo(into: Path, offline: bool) -> None:
     """Run the demo with a broker, a phone and a page of its own, and leave a report."""
+    from browser.process import find_engine
+    from lomi.cli.checks.programs import ENGINE_CURE
     from lomi.demo.main import demo as run
 
+    if find_engine(headed=False) is None:
+        fail("there is no Chromium, and half of the demo is a page", f"phones work without; for pages: {ENGINE_CURE}")
     sys.exit(run(into, offline=offline))

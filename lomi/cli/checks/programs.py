@@ -11,6 +11,7 @@ from devices.adb.server import bundled_adb
 from lomi.cli.checks.finding import Finding, Place
 
 _WAIT_S = 1.5
+ENGINE_CURE = f"{sys.executable} -m playwright install --with-deps chromium"
 
 
 def _first_line(command: Sequence[str]) -> str:
@@ -28,8 +29,8 @@ def chromium(place: Place) -> tuple[Finding, ...]:
     """Whether pages can be opened, and whether the engine keeps its own sandbox."""
     engine = find_engine(headed=False, environment=place.environment)
     if engine is None:
-        cure = f"{sys.executable} -m playwright install --with-deps chromium"
-        return (Finding(name="chromium", state="problem", said="none is installed: no page can be opened", cure=cure),)
+        said = "none is installed: no page can be opened"
+        return (Finding(name="chromium", state="problem", said=said, cure=ENGINE_CURE),)
     try:
         said = _first_line((str(engine), "--version"))
     except (OSError, subprocess.CalledProcessError) as error:
