@@ -73,7 +73,7 @@ async def idle_host(token: str, home: Path, name: str, size: int) -> None:
         memory_limit=0,
         local_directory=str(home / "dask"),
     ) as worker:
-        await worker.finished()  # type: ignore[no-untyped-call]
+        await worker.finished()
 
 
 def _shard(number: int) -> Shard:

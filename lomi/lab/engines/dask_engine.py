@@ -67,6 +67,7 @@ class DaskEngine:
         self._cancelled = False
         self._failed: str | None = None
         self._odd = ""
+        self._looked = asyncio.Event()
 
     @property
     def capacity(self) -> int:
@@ -248,8 +249,9 @@ class DaskEngine:
                 for address in known - present:
                     await self._seats.drop(address)
                 self._refused &= present
-                for address in present - known - self._refused:
-                    await self._welcome(address)
+                await asyncio.gather(*(self._welcome(address) for address in present - known - self._refused))
+                if self._seats.all:
+                    self._looked.set()
             if loop.time() - kept > _KEEP_S:
                 kept = loop.time()
                 tasks.create_task(self._keep(), name="lomi-lab-keep")
@@ -269,6 +271,7 @@ class DaskEngine:
 
     async def _fail(self, why: str) -> None:
         self._failed = why
+        self._looked.set()
         for seat in self._seats.all:
             await self._seats.drop(seat.address)
         await self._seats.told()
@@ -314,14 +317,14 @@ class DaskEngine:
             seat.sent = files
 
     async def wait_for_host(self) -> None:
-        """Wait until a host is known.
+        """Wait until there is a host, and every other that was there with it is known too.
 
         Raises:
             EngineFailedError: none came within a minute.
         """
         try:
-            async with asyncio.timeout(HOSTS_S), self._seats.changed:
-                await self._seats.changed.wait_for(lambda: self._failed is not None or bool(self._seats.all))
+            async with asyncio.timeout(HOSTS_S):
+                await self._looked.wait()
         except TimeoutError as error:
             why = f" ({self._odd})" if self._odd else ""
             said = f"no host with what the plan needs was there within {HOSTS_S:g} s{why}"
