@@ -151,7 +151,7 @@ def _run(gate: Gate, chosen: argparse.Namespace) -> Result:
         quick=chosen.quick and gate.quick != gate.arguments,
         left_processes=ran.left,
         figures=figures,
-        tail="" if verdict == "passed" else tail(log),
+        tail="" if verdict == "passed" else tail(log, {str(chosen.sources.absolute()): ".", str(Path.home()): "~"}),
     )
 
 

@@ -108,7 +108,7 @@ def _gate_row(runs: list[Qualification], gate: str) -> str:
         return f"| `ci/{gate}` | not run | | | | |"
     result, last = seen.result, runs[-1]
     sources = "these" if seen.run.tree == last.tree else f"others: {seen.run.tree[:12]}"
-    counts = ", ".join(f"{value} {name}" for name, value in result.figures.items() if isinstance(value, int))
+    counts = "; ".join(f"{name} {value}" for name, value in result.figures.items() if isinstance(value, int))
     part = " (in part: --quick)" if result.quick else ""
     left = f"; {result.left_processes} processes left behind" if result.left_processes else ""
     verdict = f"{result.verdict if result.passed else f'**{result.verdict}**'}{part}{left}"

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,7 @@ from typing import Literal
 Ending = Literal["ended", "out of time", "interrupted"]
 TAIL_LINES = 40
 TAIL_BYTES = 6000
+UNSHOWN = "\N{REPLACEMENT CHARACTER}"
 MARK = "LOMI_QUALIFY_GATE"
 
 
@@ -105,11 +107,10 @@ def command_of(path: Path, arguments: tuple[str, ...], work: Path) -> list[str]:
     return [*([sys.executable] if python else []), str(path), *words]
 
 
-def tail(log: Path) -> str:
-    """The last lines of a log, bounded, printable."""
+def tail(log: Path, shorter: Mapping[str, str]) -> str:
+    """The last lines of a log, bounded, printable; places that only this machine has are shortened."""
     text = log.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
-    lines = [
-        "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
-        for line in text.split("\n")
-    ]
+    for place, name in shorter.items():
+        text = text.replace(place, name)
+    lines = ["".join(c if c.isprintable() or c == "\t" else UNSHOWN for c in line) for line in text.split("\n")]
     return "\n".join(lines[-TAIL_LINES:]).strip()
