@@ -397,6 +397,53 @@ def holding(number: int, size: int, session: str, expires: int = 100) -> Holding
     )
 
 
+async def chunks(*pieces: bytes, last: BaseException | None = None) -> AsyncIterator[bytes]:
+    """Bytes as they come, and how it ends."""
+    for piece in pieces:
+        yield piece
+    if last is not None:
+        raise last
+
+
+async def test_a_stream_is_stored_whole_and_counts_with_its_own_length(tmp_path: Path) -> None:
+    """Room for the bound is reserved while it comes; what it did not need is given back."""
+    async with store_at(tmp_path / "h", artifact_owner_bytes=8 * KIB) as store:
+        source = msgspec.structs.replace(PAGE, required_scope="browser.download")
+        kept = await store.artifacts.put_stream(call(), chunks(b"ab", b"", b"cd"), source, most=6 * KIB)
+        assert kept.path.read_bytes() == b"abcd"
+        assert (kept.byte_length, kept.sha256) == (4, hashlib.sha256(b"abcd").hexdigest())
+        used = {row.name: row.used for row in store.artifacts.usage()}
+        assert (used["artifacts"], used["artifact_bytes"]) == (1, 4)
+        again = await store.artifacts.put_stream(call(), chunks(bytes(6 * KIB)), source, most=6 * KIB)
+        assert again.byte_length == 6 * KIB
+        full = await refused(store.artifacts.put_stream(call(), chunks(b"x"), source, most=6 * KIB))
+        assert (full.code, full.reason) == (ErrorCode.RESOURCE_EXHAUSTED, "quota_full")
+
+
+async def test_a_stream_that_fails_or_is_too_long_leaves_nothing(tmp_path: Path) -> None:
+    """Over its bound, broken off, cancelled: no file, no reservation, and the error is the caller's own."""
+    async with store_at(tmp_path / "h") as store:
+        long = await refused(store.artifacts.put_stream(call(), chunks(b"12345", b"6"), PAGE, most=5))
+        assert (long.code, long.reason) == (ErrorCode.ARTIFACT_TOO_LARGE, "file_too_large")
+        with pytest.raises(LookupError):
+            await store.artifacts.put_stream(call(), chunks(b"1", last=LookupError()), PAGE, most=5)
+        hanging, come = asyncio.Event(), asyncio.Event()
+
+        async def never() -> AsyncIterator[bytes]:
+            yield b"1"
+            come.set()
+            await hanging.wait()
+
+        putting = asyncio.ensure_future(store.artifacts.put_stream(call(), never(), PAGE, most=5))
+        await come.wait()
+        assert await put(store)  # a slow sender holds no producer's place
+        putting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await putting
+        assert {row.name: row.used for row in store.artifacts.usage()}["artifact_bytes"] == 200
+        assert len(files(tmp_path / "h")) == 1
+
+
 def test_running_sums_agree_with_a_count_of_everything() -> None:
     """A long random life of the quotas: no bound is ever passed, and only expired or releasable images ever leave."""
     chance = random.Random(3)
