@@ -101,6 +101,16 @@ class OutputTail:
             self._transport.close()
             self._transport = None
 
+    def drain(self) -> None:
+        """Take what lies in the pipe now: last words may be there before the loop has told of them."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        try:
+            while chunk := os.read(self._read_end, 65536):
+                self._keep(chunk)
+        except (BlockingIOError, OSError):
+            return
+
     def text(self) -> str:
         """What was kept, decoded with replacement characters."""
         return self._kept.decode("utf-8", "replace")

@@ -96,13 +96,13 @@ class Life:
         self._host = host
         self._changed = changed
         self.cold = False
-        self._tail_text: Callable[[], str] = str
+        self._tail: OutputTail | None = None
         self._closing = False
 
     @property
     def output(self) -> str:
         """The tail of the emulator's output, untrusted text."""
-        return self._tail_text()
+        return "" if self._tail is None else self._tail.text()
 
     async def run(self) -> None:
         """Live: bring up, watch, take down. Faults end in `failure`, never in an exception."""
@@ -126,7 +126,7 @@ class Life:
         async with AsyncExitStack() as stack:
             ports = stack.enter_context(self._host.ports.hold(grpc=self.spec.grpc))
             tail = await stack.enter_async_context(OutputTail())
-            self._tail_text = tail.text
+            self._tail = tail
             marker = self._host.world.token()
             client = self._host.server.client
             act, look = (ShellLane(client, ports.serial, self._host.world) for _ in range(2))
@@ -307,7 +307,9 @@ class Life:
         return results[0]
 
     def _exit_fault(self, code: int | None) -> DeviceFault:
-        text = self._tail_text()
+        if self._tail is not None:
+            self._tail.drain()
+        text = self.output
         reason = exits.cause_of(text)
         if reason == "avd_locked" and not any(lock.owner_alive for lock in locks.locks_in(self.spec.avd_directory)):
             reason = "avd_locked_stale"

@@ -10,7 +10,7 @@ import pytest
 
 from emulator_images.paper import avd
 from emulator_images.paper.flags import Flags, UnknownFlagError, parse
-from paper.lab import Lab, free_pair, listening, phone, run_to_end
+from paper.lab import Lab, free_pair, listening, phone, run_to_end, wait_for
 
 
 def run(lab: Lab, *arguments: str) -> tuple[int, str]:
@@ -171,6 +171,18 @@ def test_it_ends_when_told(lab: Lab, way: str) -> None:
         assert not listening(running.console_port)
         assert not listening(running.adb_port)
         assert running_files(lab) == []
+
+
+def test_a_client_of_the_last_moment_does_not_keep_it(lab: Lab) -> None:
+    """Who connects in the moment of its end is let go, and the phone ends."""
+    with phone(lab, wait=False, faults='[[fault]]\nname = "never_boots"\ntext = "adbd"\n') as running:
+        wait_for(lambda: running.journal("boot"))
+        running.process.send_signal(signal.SIGSTOP)
+        with socket.create_connection(("127.0.0.1", running.adb_port), timeout=5):
+            # Both are there when it goes on: somebody at the door, and the order to end.
+            running.process.terminate()
+            running.process.send_signal(signal.SIGCONT)
+            assert running.process.wait(10) == 0
 
 
 def test_flags_shape_the_phone(lab: Lab) -> None:

@@ -1,6 +1,7 @@
 """One adb connection: handshake, authentication and its multiplexed streams."""
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -266,11 +267,14 @@ class Connection:
 
     async def _serve_stream(self, stream: Stream, service: str) -> None:
         try:
-            await self._serve(stream, service)
-        except* StreamClosedError:
-            pass  # raised below the task groups of a shell, so perhaps within a group of its own
+            (ended,) = await asyncio.gather(self._serve(stream, service), return_exceptions=True)
         finally:
             self.release(stream)
+        if isinstance(ended, BaseExceptionGroup):  # raised below the task groups of a shell
+            ended = ended.split(StreamClosedError)[1]
+        if isinstance(ended, Exception) and not isinstance(ended, StreamClosedError):
+            # A service that fails costs its own stream, never the phone.
+            traceback.print_exception(ended)
 
     def release(self, stream: Stream) -> None:
         """Close a stream from the phone's side and forget it."""
