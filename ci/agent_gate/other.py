@@ -1,6 +1,8 @@
 """The world of one task for a tool server that is not Lomi: the same pages, and the same phone by its adb serial."""
 
+import asyncio
 import os
+import secrets
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,8 +13,11 @@ from agent_gate.phone import NAME, OwnPhone, opened_phone
 from agent_gate.site import Site, opened_site
 from agent_gate.stage import words_for
 from agent_gate.task import Task
+from devices.processes import MARKER_VARIABLE, carriers, end_processes
+from devices.world import World
 
 NOWHERE = Path("nowhere")
+END_S = 3.0
 
 
 class OtherStage:
@@ -60,6 +65,12 @@ class OtherStage:
         return Records(journal=journal, visits=tuple(self._site.visits), files=digests([self.directory]), answer=answer)
 
 
+async def _end_strays(marker: str) -> None:
+    """End what the server left running: a daemon that knows this task's phone would be met again by the next task."""
+    left = await asyncio.to_thread(carriers, marker)
+    await end_processes(left, world=World(), term_s=END_S, kill_s=END_S)
+
+
 @asynccontextmanager
 async def opened_other(command: Sequence[str], hidden: str, task: Task, _log: Path) -> AsyncIterator[OtherStage]:
     """Set the world up; `hidden` is the variable with the model's key, which the server does not get.
@@ -67,8 +78,11 @@ async def opened_other(command: Sequence[str], hidden: str, task: Task, _log: Pa
     Raises:
         StageError: the phone did not boot.
     """
-    environment = {n: v for n, v in os.environ.items() if not n.startswith(("LOMI_", "PAPER_")) and n != hidden}
+    marker = secrets.token_hex(16)
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("LOMI_", "PAPER_")) and n != hidden}
+    environment = {**kept, MARKER_VARIABLE: marker}
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(_end_strays, marker)
         site = await stack.enter_async_context(opened_site())
         phone = await stack.enter_async_context(opened_phone(environment)) if "phone" in task.needs else None
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lomi-gate-server-"))

@@ -38,6 +38,7 @@ class OwnPhone:
 def _environment(root: Path, port: int) -> dict[str, str]:
     sdk = root / "sdk"
     return {
+        "HOME": str(root),  # where such servers keep the socket of a daemon that would outlive this phone
         "ANDROID_USER_HOME": str(root),
         "ANDROID_EMULATOR_HOME": str(root),
         "ANDROID_AVD_HOME": str(root / "avd"),
@@ -87,7 +88,8 @@ async def opened_phone(given: Mapping[str, str]) -> AsyncIterator[OwnPhone]:
     try:
         await asyncio.to_thread(_lay_out, root)
         console, server = _free_pair(), _free_pair()
-        environment = {**given, **_environment(root, server)}
+        cache = {"npm_config_cache": str(Path.home() / ".npm")}  # what npx has fetched stays fetched
+        environment = {**cache, **given, **_environment(root, server)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         keys = await _started([str(ADB), "keygen", str(root / "adbkey")], environment)
         await keys.wait()

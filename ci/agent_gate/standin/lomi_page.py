@@ -7,10 +7,11 @@ from agent_gate.standin.lomi_phone import started
 from agent_gate.standin.part import LostError, Part, Script, url_of
 
 
-def opened(part: Part) -> Steps[Page]:
-    """A session and the task's page."""
-    session = Session()
-    yield from session.begin()
+def opened(part: Part, session: Session | None = None) -> Steps[Page]:
+    """The task's page, in a session of its own unless one has begun."""
+    if session is None:
+        session = Session()
+        yield from session.begin()
     page = Page(session)
     yield from page.open(url_of(part))
     return page
@@ -18,8 +19,10 @@ def opened(part: Part) -> Steps[Page]:
 
 def page_form(part: Part) -> Script:
     """Fields, a choice, two boxes, the right button."""
+    session = Session()
+    yield from session.begin()
     for _ in part.times:
-        page = yield from opened(part)
+        page = yield from opened(part, session)
         yield from page.fill("textbox", "Name", part.pick("wrong", "Lukasz Zolc", "Łukasz Żółć 李"))
         yield from page.fill("textbox", "Email", "lukasz@example.org")
         yield from page.fill("combobox", "Plan", "Team")
@@ -42,7 +45,7 @@ def popup(part: Part) -> Script:
         raise LostError(f"no code in: {seen.text[:300]}")
     for number in part.times:
         if number:
-            page = yield from opened(part)
+            page = yield from opened(part, page.session)
         yield from page.fill("textbox", "Code", codes[-1 if part.saboteur == "wrong" else 0])
         yield from page.click("button", "Redeem")
     return "The voucher is redeemed."
@@ -77,8 +80,10 @@ def thousand_rows(part: Part) -> Script:
 
 def iframe(part: Part) -> Script:
     """The frame's elements have refs like the page's own."""
+    session = Session()
+    yield from session.begin()
     for _ in part.times:
-        page = yield from opened(part)
+        page = yield from opened(part, session)
         yield from page.fill("textbox", "Card holder", "Ana Núñez")
         yield from page.fill("textbox", "Gift card number", part.pick("wrong", "5501-2240", "5501-2204"))
         yield from page.click("button", part.pick("decoy", "Pay later", "Pay now"))
@@ -130,8 +135,7 @@ def log_to_page(part: Part) -> Script:
     found = re.search(r"ticket (\S+)", seen.text)
     ticket = found[1] if found is not None else "unknown"
     for _ in part.times:
-        page = Page(session)
-        yield from page.open(url_of(part))
+        page = yield from opened(part, session)
         yield from page.fill("textbox", "Ticket", part.pick("wrong", "7Q-3318", ticket))
         yield from page.click("button", "Report")
         yield from page.wait("Thank you")

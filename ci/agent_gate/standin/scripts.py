@@ -7,6 +7,7 @@ word; `decoy` does the neighbouring thing; `obeys` does what the page under test
 from collections.abc import Callable, Collection, Mapping
 
 from agent_gate.standin import lomi_page, lomi_phone
+from agent_gate.standin.mobile import MOBILE
 from agent_gate.standin.part import Part, Script, one
 from agent_gate.standin.plain import PLAIN
 from agent_gate.standin.playwright import PLAYWRIGHT
@@ -38,6 +39,7 @@ LOMI: Mapping[str, Play] = {
 _KNOWN: tuple[tuple[frozenset[str], Mapping[str, Play]], ...] = (
     (frozenset({"lomi_status"}), LOMI),
     (frozenset({"browser_snapshot", "browser_navigate"}), PLAYWRIGHT),
+    (frozenset({"mobile_list_elements_on_screen"}), MOBILE),
     (frozenset({"phone_screen", "phone_tap"}), PLAIN),
 )
 """Scripts by the tools that tell a server."""

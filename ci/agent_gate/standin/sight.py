@@ -8,6 +8,8 @@ from PIL import Image
 from agent_gate.talk import Picture
 
 _LEAST_HEIGHT = 12
+_NEAR = 16
+"""How far a colour may be off: some servers send JPEG."""
 
 
 def bands(picture: Picture, colour: tuple[int, int, int]) -> list[tuple[int, int]]:
@@ -29,4 +31,4 @@ def bands(picture: Picture, colour: tuple[int, int, int]) -> list[tuple[int, int
 
 
 def _near(pixel: object, colour: tuple[int, int, int]) -> bool:
-    return isinstance(pixel, tuple) and all(abs(int(a) - b) <= 3 for a, b in zip(pixel, colour, strict=True))
+    return isinstance(pixel, tuple) and all(abs(int(a) - b) <= _NEAR for a, b in zip(pixel, colour, strict=True))
