@@ -135,6 +135,14 @@ lomi_pip() {
     exit 1
 }
 
+lomi_caches() {
+    # What tools remember between runs goes into the venv where the checkout can't be written.
+    if [ -w "$root" ]; then return 0; fi
+    export RUFF_CACHE_DIR=$venv/.caches/ruff MYPY_CACHE_DIR=$venv/.caches/mypy
+    export IMPORT_LINTER_CACHE_DIR=$venv/.caches/import_linter HYPOTHESIS_STORAGE_DIRECTORY=$venv/.caches/hypothesis
+    export PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -o 'cache_dir=$venv/.caches/pytest'"
+}
+
 lomi_chromium() {
     # Headless Chromium: the system's, or Playwright's own where that is there; else apt's, else Playwright's download.
     local place

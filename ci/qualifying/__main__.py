@@ -69,7 +69,11 @@ def main() -> int:
         chosen.into.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(chosen.work, ignore_errors=True)
         chosen.work.mkdir(parents=True)
-    except (ValueError, OSError, record.UnreadableHistoryError) as error:
+    except OSError as error:
+        said = f"{error.filename}: {error.strerror}; --into and --work name other folders"
+        print(f"ci/qualify: {said}", file=sys.stderr)
+        return 2
+    except (ValueError, record.UnreadableHistoryError) as error:
         print(f"ci/qualify: {error}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, signal.default_int_handler)

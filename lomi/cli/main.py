@@ -78,10 +78,10 @@ def main() -> None:
         # A locale that lacks a character costs that character, not the command.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:]))
 
 
-def _run(arguments: list[str]) -> int:
+def run(arguments: list[str]) -> int:
     """Run the command line; what is wrong is said on one line, with a hint on the next."""
     try:
         # What a command returns is its exit code only where it left early, as `--help` does.

@@ -1,5 +1,7 @@
 """`python -m lomi.demo` is `lomi demo`."""
 
-from lomi.cli.demo import demo
+import sys
 
-demo()
+from lomi.cli.main import run
+
+sys.exit(run(["demo", *sys.argv[1:]]))
