@@ -30,7 +30,7 @@ Button = Literal["left", "middle", "right"]
 Modifier = Literal["Alt", "Control", "Meta", "Shift"]
 
 DISPATCH_S = 4.0
-_AIMS = 3
+_AIMS = 5
 _MODIFIER_BITS = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
 _BUTTON_BITS = {"left": 1, "right": 2, "middle": 4}
 

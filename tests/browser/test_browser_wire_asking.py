@@ -20,13 +20,15 @@ DIALOGS = """<!doctype html><title>Dialogs</title>
 LOUD = "<!doctype html><title>Loud</title><h1>Loud</h1><script>alert('Welcome')</script>"
 OPENER = "<!doctype html><title>Opener</title><a href=/popup target=_blank>Open</a>"
 POPUP = "<!doctype html><title>Popup</title><button onclick=\"out.textContent = 'hit'\">Inside</button><p id=out></p>"
+STAYING = """<!doctype html><title>Staying</title><button>Touch</button><script>
+addEventListener('beforeunload', event => { event.preventDefault(); event.returnValue = 'x' })</script>"""
 
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[FileSite]:
     """Pages that ask."""
     with serving_files() as made:
-        made.pages |= {"/dialogs": DIALOGS, "/loud": LOUD, "/opener": OPENER, "/popup": POPUP}
+        made.pages |= {"/dialogs": DIALOGS, "/loud": LOUD, "/opener": OPENER, "/popup": POPUP, "/staying": STAYING}
         yield made
 
 
@@ -118,6 +120,22 @@ async def test_a_dialog_of_a_document_that_still_loads_can_be_answered(qa: Agent
     )
     assert said.short == "receipt succeeded/complete", said.raw
     assert (await page.element("Loud", "heading"))["elementRef"]
+
+
+async def test_a_page_that_asks_to_stay_is_answered(qa: Agent, site: FileSite) -> None:
+    """A question before leaving: the navigation waits for its answer, and is made when it is yes."""
+    page = await WirePage.open(qa, site.origin + "/staying")
+    await page.click("Touch")
+    went = {**await qa.keyed(), **page.target("leaseId"), "url": site.origin + "/popup", "waitMs": 15000}
+    asked = await qa.call("lomi_browser_navigate", went)
+    assert not asked.result["committed"]
+    stayed = await page.act("click", **answering(asked, page, named(asked, "dialog ") + "-dismiss"))
+    assert stayed.short == "receipt succeeded/complete"
+    assert (await page.snapshot())["url"] == site.origin + "/staying"
+    again = await qa.call("lomi_browser_navigate", {**went, "requestKey": "again"})
+    left = await page.act("click", **answering(again, page, named(again, "dialog ") + "-accept"))
+    assert left.data["observation"]["navigationId"] != page.named["navigationId"]
+    assert (await page.snapshot())["url"] == site.origin + "/popup"
 
 
 async def test_a_dialog_whose_holder_is_gone_gets_its_default(qa: Agent, world: World, site: FileSite) -> None:
