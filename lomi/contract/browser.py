@@ -455,7 +455,7 @@ _ACTION_NOTES = (
     "Trusted input, after checking that the element is attached, visible, enabled and uncovered at its point.",
     "A ref lives until its node or document goes; the last 8 snapshots of a page count.",
     "What a page asks for is answered by `elementRef` too; `snapshotId` is not looked at then.",
-    "Click `d1-accept`, `d1-dismiss`, `c1-dismiss` or `x1-dismiss`; fill `d1` for a prompt; key Enter or Escape on `d1`.",
+    "Click `d1-accept`, `d1-dismiss`, `c1-dismiss`, `x1-dismiss`; fill `d1` for a prompt; or key Enter, Escape.",
 )
 
 
