@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from devices.actor.actor import DeviceActor
@@ -74,9 +74,9 @@ class FrameFeed:
         try:
             _, lanes = self._actor.usable(None)
             if lanes.engine is not None:
-                await self._follow(lanes)
-            else:
-                await self._poll()
+                with suppress(ChannelLost):  # adb goes on where the channel fails; where the device is gone it says so
+                    await self._follow(lanes)
+            await self._poll()
         except (NotRunning, ChannelLost) as fault:
             self._fault = fault
             self._wake()

@@ -7,7 +7,7 @@ from devices.actor.actor import DeviceActor
 from devices.actor.life import Host, Phase
 from devices.adb.shell import Answer, run_once
 from devices.eyes import Eyes
-from devices.faults import DeviceFault, StopUnconfirmed
+from devices.faults import DeviceFault, NotRunning, StopUnconfirmed
 from devices.frames import FrameFeed
 from devices.hands import Hands
 from devices.logs import Logs
@@ -71,8 +71,12 @@ class Phone:
     @property
     def without_engine(self) -> str | None:
         """Why a running phone's own channel is not used although it was asked for; None when it is, or was not."""
-        lanes = self._actor.usable(None)[1] if self.spec.grpc and self.running is not None else None
-        return None if lanes is None else lanes.without_engine
+        if not self.spec.grpc:
+            return None
+        try:
+            return self._actor.usable(None)[1].without_engine
+        except NotRunning:
+            return None
 
     @property
     def output(self) -> str:

@@ -229,6 +229,8 @@ async def test_pictures_come_over_the_channel_and_over_adb_when_it_fails(tmp_pat
         assert (over_channel.full.width, over_channel.full.height) == (720, 1280)
         await on_device(phone, "cmd lomi_agent fault add grpc_fails")
         assert (await phone.eyes.capture()).full.png == over_channel.full.png
+        async with phone.frames.watch() as frames, asyncio.timeout(20):
+            assert (await anext(frames)).png == over_channel.full.png
         with pytest.raises(ChannelLost, match="UNAVAILABLE"):
             await phone.hands.touch("down", 1, 300)
         await open_app(phone, "lomi.paper.form")
