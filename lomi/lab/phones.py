@@ -5,9 +5,16 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-from lomi.client.aio import Lab
+from lomi.client.aio import Lab, Phone
 from lomi.client.aio.session import Session
-from lomi.client.errors import BrokerFaultError, ConnectionLostError, ToolError
+from lomi.client.errors import (
+    AppUnavailableError,
+    BrokerFaultError,
+    ConnectionLostError,
+    DeadlineExceededError,
+    StaleGenerationError,
+    ToolError,
+)
 from lomi.client.names import NameAbsentError
 from lomi.contract.android import AndroidDevices, AndroidListInput, Devices, DeviceView
 from lomi.contract.android_setup import (
@@ -24,6 +31,7 @@ from lomi.lab.pool import PhoneFailedError
 _PROFILE = "small_phone"
 _HARDWARE = Hardware(ram_mib=2048, cpu_count=2, data_gib=8, gpu="auto", quick_boot=False)
 _MANAGE_S = 300.0
+_LOOK_S = 20.0
 _TRIES = 16
 _PAUSE_S = 0.1
 _PASSING = frozenset({"devices_changed", "management_busy"})
@@ -60,13 +68,18 @@ class BrokerPhone:
             self.generation = phone.generation
 
     async def alive(self) -> bool:
-        """Whether the broker says that it runs, in whatever life."""
-        device = None
-        with suppress(PhoneFailedError), self._failing():
+        """Whether it runs, in whatever life, and shows something; a screen that it may not show is an answer too."""
+        self.generation = None
+        with suppress(PhoneFailedError, TimeoutError), self._failing():
             device = await self._device()
-        running = device is not None and device.phase == "running" and device.process_alive
-        self.generation = device.generation if device is not None and running else None
-        return running
+            if device is None or device.phase != "running" or not device.process_alive:
+                return False
+            phone = await self._lab.phone(self.name, start=False, lease=False)
+            phone.noticed(device)
+            async with asyncio.timeout(_LOOK_S):
+                await _looked(phone)
+            self.generation = device.generation
+        return self.generation is not None
 
     async def renew(self, how: Recycle) -> None:
         """Stop it, and make it as new.
@@ -103,6 +116,20 @@ class BrokerPhone:
         if phone.running:
             await phone.stop()
         await self._lab.release(phone)
+
+
+async def _looked(phone: Phone) -> None:
+    """Take a picture, to see whether the phone answers; what else keeps a picture from being taken says that it does.
+
+    Raises:
+        ToolError: it does not.
+    """
+    try:
+        await phone.capture()
+    except (AppUnavailableError, StaleGenerationError, DeadlineExceededError, ConnectionLostError):
+        raise
+    except ToolError:
+        return
 
 
 def _line(error: Exception) -> str:

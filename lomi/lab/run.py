@@ -100,11 +100,12 @@ async def run_plan(order: RunOrder) -> RunEnd:
             scratch=scratch,
             clock=order.clock,
         )
-        async with opened_engine(order.engine, setting) as engine:
-            task = await _task(order, plan, content, tests, seconds, engine, setting, into)
-            conductor, segments = await _conducted(order, task, engine)
-            report = _report(order, task, conductor, segments, listed_s, odd)
-            return await _written(order, report, setting, into, engine)
+        with _cancelling(order.told) as wish:
+            async with opened_engine(order.engine, setting) as engine:
+                task = await _task(order, plan, content, tests, seconds, engine, setting, into)
+                conductor, segments = await _conducted(order, task, engine, wish)
+                report = _report(order, task, conductor, segments, listed_s, odd)
+                return await _written(order, report, setting, into, engine)
 
 
 def _read(path: Path) -> tuple[Plan, bytes]:
@@ -162,35 +163,52 @@ async def _task(
     )
 
 
-async def _conducted(order: RunOrder, task: Task, engine: Engine) -> tuple[Conductor, list[Segment]]:
+async def _conducted(order: RunOrder, task: Task, engine: Engine, wish: "_Wish") -> tuple[Conductor, list[Segment]]:
     retries = task.plan.retries
     book = open_book(task.tests, RetryPolicy(failed=retries.failed, infra=retries.infra, most=retries.most))
     conductor = Conductor(task, engine, book, order.clock, _Progress(order.told, len(task.tests)).heard)
-    with _cancelling(conductor, order.told):
-        await conductor.conduct()
-        last = await engine.finish()
+    wish.heard_by(conductor)
+    await conductor.conduct()
+    last = await engine.finish()
     return conductor, [*conductor.segments, *last]
 
 
+class _Wish:
+    """A person's wish to end the run: the first signal cancels it in good order, the second at once."""
+
+    def __init__(self, told: Listener, give_up: Callable[[], object]) -> None:
+        self._told = told
+        self._give_up = give_up
+        self._first: signal.Signals | None = None
+        self._conductor: Conductor | None = None
+
+    def heard_by(self, conductor: Conductor) -> None:
+        """From now on this conductor is told, also of a signal that came before."""
+        self._conductor = conductor
+        if self._first is not None:
+            conductor.stop("cancelled", f"the run was cancelled by {self._first.name}")
+
+    def come(self, number: signal.Signals) -> None:
+        """A signal."""
+        if self._first is not None:
+            self._give_up()
+            return
+        self._first = number
+        self._told(f"{number.name}: ending what runs; once more gives up the report")
+        if self._conductor is not None:
+            self._conductor.stop("cancelled", f"the run was cancelled by {number.name}")
+
+
 @contextmanager
-def _cancelling(conductor: Conductor, told: Listener) -> Iterator[None]:
-    """Let the first SIGINT or SIGTERM cancel the run in good order, and the second one at once."""
+def _cancelling(told: Listener) -> Iterator[_Wish]:
+    """Hear SIGINT and SIGTERM as wishes, until everything that was started has ended."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    seen: list[int] = []
-
-    def stop(number: signal.Signals) -> None:
-        seen.append(number)
-        if len(seen) == 1:
-            told(f"{number.name}: ending what runs; once more gives up the report")
-            conductor.stop("cancelled", f"the run was cancelled by {number.name}")
-        elif task is not None:
-            task.cancel()
-
+    assert task is not None
+    wish, numbers = _Wish(told, task.cancel), (signal.SIGINT, signal.SIGTERM)
     for number in numbers:
-        loop.add_signal_handler(number, stop, number)
+        loop.add_signal_handler(number, wish.come, number)
     try:
-        yield
+        yield wish
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)

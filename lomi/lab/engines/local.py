@@ -108,12 +108,16 @@ class LocalEngine:
             if not scope.expired():
                 raise
             job.trouble = "cancelled"
+        except OSError as error:
+            if not job.attempts:
+                raise EngineFailedError(f"{self._setting.host} can't run a worker: {error}") from error
+            job.trouble = str(error)
         return job.result()
 
     async def _run(self, job: "_Job") -> None:
         self._idle.clear()
         quarters, held = await self._provided(job)
-        lanes = [one.lane for one in held] or [self._free.pop()]
+        lanes = [one.lane for one in held] or [await self._free_lane()]
         job.began = self._setting.clock.now()
         how, check = self._setting.plan.pool.recycle if self._setting.plan.pool else "reuse", True
         try:
@@ -126,6 +130,14 @@ class LocalEngine:
             else:
                 lanes[0].enter("idle")
                 self._free.append(lanes[0])
+                async with self._changed:
+                    self._changed.notify_all()
+
+    async def _free_lane(self) -> Lane:
+        """The lane of a worker without phones, once one is free."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._free)
+            return self._free.pop()
 
     async def _provided(self, job: "_Job") -> tuple[Quarters, tuple[Held, ...]]:
         """A broker, and all phones that the shard needs."""
@@ -169,7 +181,7 @@ class LocalEngine:
             try:
                 job.trouble = await run_worker(order, account)
             finally:
-                job.take(account, order, self._setting.shelf, tuple(one.phone for one in held))
+                await job.take(account, order, self._setting.shelf, tuple(one.phone for one in held))
             if job.trouble is not None:
                 return
 
@@ -240,9 +252,9 @@ class _Job:
         self.trouble: str | None = None
         self._host = host
 
-    def take(self, account: Account, order: WorkerOrder, shelf: Shelf, phones: Sequence[PoolPhone]) -> None:
-        """What a process left, with the phones that it had; blocks for its files."""
-        for attempt in with_evidence(account.attempts, order.left, shelf):
+    async def take(self, account: Account, order: WorkerOrder, shelf: Shelf, phones: Sequence[PoolPhone]) -> None:
+        """What a process left, with the phones that it had."""
+        for attempt in await asyncio.to_thread(_evidence, account.attempts, order.left, shelf):
             generations = attempt.generations or tuple(phone.generation for phone in phones if phone.generation)
             named = tuple(phone.name for phone in phones)
             self.attempts.append(msgspec.structs.replace(attempt, phones=named, generations=generations))
@@ -257,6 +269,14 @@ class _Job:
             waited_s=max(0.0, self.began - self.asked),
             trouble=self.trouble,
         )
+
+
+def _evidence(attempts: tuple[Attempt, ...], left: Path, shelf: Shelf) -> tuple[Attempt, ...]:
+    """The attempts with what the plugin left of them; without, where the disk has no room: verdicts count more."""
+    try:
+        return with_evidence(attempts, left, shelf)
+    except OSError:
+        return attempts
 
 
 def _batches(shard: Shard) -> list[tuple[Work, ...]]:

@@ -11,6 +11,7 @@ from lomi.report.markup import element, inert, listed
 PARTS: tuple[Part, ...] = get_args(Part)
 _WIDE = 1000.0
 _LEAST = 0.3
+_SAME_S = 0.1
 _MOST_MARKS = 4000
 """Marks of one lane; with more tests than that, neighbours of one part are drawn as one."""
 
@@ -104,16 +105,19 @@ def _mark(segment: Segment, run: RunReport, numbers: dict[str, int]) -> str:
 
 
 def lane_table(run: RunReport) -> str:
-    """Seconds by lane and part; each row's sum is the wall time of the run."""
+    """Seconds by lane and part; each row's sum is the time that the lane was there, on one host that of the run."""
     head = element("tr", "".join(element("th", inert(name)) for name in ("device", *PARTS, "sum")))
     rows = [head]
-    for lane in lane_times(run.segments):
+    lanes = lane_times(run.segments)
+    whole = all(abs(lane.total_s - run.wall_s) < _SAME_S for lane in lanes)
+    for lane in lanes:
         cells = [element("td", inert(f"{lane.host} {lane.lane}"))]
         cells += [element("td", f"{lane.seconds[part]:.2f}") for part in PARTS]
         rows.append(element("tr", "".join([*cells, element("td", f"{lane.total_s:.2f}")])))
     waited = sum(shard.waited_s for shard in run.shards)
+    each = "the run" if whole else "the time that its device was there, of the run"
     note = (
-        f"Seconds; each row adds up to the run's {run.wall_s:.2f} s. Before that, listing the tests took "
+        f"Seconds; each row adds up to {each}: {run.wall_s:.2f} s. Before that, listing the tests took "
         f"{run.listed_s:.2f} s. {len(run.shards)} shards waited {waited:.2f} s for what they needed."
     )
     return element("div", listed("table", rows), class_="wide") + element("p", inert(note), class_="told")
