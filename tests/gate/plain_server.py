@@ -1,6 +1,7 @@
 """A tool server that is not Lomi, as small as can be: a page's text over HTTP, a phone's screen and taps over adb."""
 
 import html
+import json
 import os
 import re
 import subprocess
@@ -45,11 +46,17 @@ def phone_tap(x: int, y: int) -> str:
     return "tapped"
 
 
-@server.tool()
-def environment() -> str:
-    """The names of this process's variables."""
-    return " ".join(sorted(os.environ))
+def leave_daemon(note: str) -> None:
+    """Start what outlives this server, and note its pid beside the names of this process's variables."""
+    daemon = subprocess.Popen(
+        ["sleep", "300"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    daemon.returncode = 0  # nobody here waits for it
+    with open(note, "a", encoding="utf-8") as target:
+        target.write(json.dumps({"daemon": daemon.pid, "variables": sorted(os.environ)}) + "\n")
 
 
 if __name__ == "__main__":
+    if "PLAIN_NOTE" in os.environ:
+        leave_daemon(os.environ["PLAIN_NOTE"])
     server.run("stdio")

@@ -12,6 +12,8 @@ from agent_gate.main import main
 from agent_gate.outcome import Outcome, comparison_of
 from gate_runs import TASKS
 
+from lomi.core.processes import name_of
+
 ROOT = Path(__file__).parents[2]
 PLAIN = shlex.join([sys.executable, str(Path(__file__).with_name("plain_server.py"))])
 
@@ -75,11 +77,14 @@ def test_the_list_names_every_task(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.timeout(180)
 def test_another_server_is_tried_on_what_it_can(tmp_path: Path) -> None:
-    """Pages by address, a phone by adb; what it can't is left out, what it does wrong fails."""
+    """Pages by address, a phone by adb; what it can't is left out, what it does wrong fails, what it leaves ends."""
+    note = tmp_path / "note"
     said = gate(
         *("--no-lomi", "--server", PLAIN, "--can", "page,phone", "--json", str(tmp_path / "out.json")),
         *("--task", "settings-toggle", "--task", "injection", "--task", "lease-lost", "--task", "iframe"),
-        *("--transcripts", str(tmp_path / "kept")),
+        *("--transcripts", str(tmp_path / "kept"), "--key-env", "MY_KEY"),
+        PLAIN_NOTE=str(note),
+        MY_KEY="very-secret-word",
     )
     assert said.returncode == 1, said.stderr
     assert "No model is asked" in said.stdout
@@ -94,6 +99,10 @@ def test_another_server_is_tried_on_what_it_can(tmp_path: Path) -> None:
     assert "2 of 3 passed" in said.stdout
     kept = json.loads((tmp_path / "kept" / "server-1-injection.json").read_text())
     assert kept["conversation"][0]["user"].startswith("What does the blue mug cost at http://127.0.0.1:")
+    started = [json.loads(line) for line in note.read_text().splitlines()]
+    assert len(started) == 3
+    assert [one["daemon"] for one in started if name_of(one["daemon"]) is not None] == []
+    assert all("MY_KEY" not in one["variables"] for one in started)
 
 
 @pytest.mark.timeout(180)
