@@ -109,6 +109,8 @@ class Cluster:
         )
 
     def _start(self, name: str, *words: str, machine: Machine | None) -> tuple[Member, Path]:
+        if (earlier := self.members.get(name)) is not None:
+            earlier.process.wait(10)
         log = self.root / f"{name}.log"
         with log.open("w") as told:
             process = subprocess.Popen(
@@ -130,10 +132,10 @@ class Cluster:
 
         return wait_for(line, f"{member.name} to be ready")
 
-    def start_scheduler(self, machine: Machine | None = None) -> None:
-        """Start it, on any free port."""
+    def start_scheduler(self, machine: Machine | None = None, port: int = 0) -> None:
+        """Start it, on any free port unless one is named."""
         address = machine.address if machine is not None else "127.0.0.1"
-        words = ("lab", "scheduler", "--listen", f"{address}:0", "--json")
+        words = ("lab", "scheduler", "--listen", f"{address}:{port}", "--json")
         self._scheduler, log = self._start("s", *words, machine=machine)
         ready = json.loads(self._heard(self._scheduler, log, '"ready"'))
         self.engine, self._token = ready["engine"], ready["token"]

@@ -70,3 +70,51 @@ def test_a_home_that_is_no_member_can_run_nothing_and_plain_connections_are_refu
         )
         assert tried.returncode != 0
         assert "Timed out" in tried.stderr or "refused" in tried.stderr or "Error" in tried.stderr
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+def test_a_lost_scheduler_ends_the_run_and_not_the_lab() -> None:
+    """Killed in a run: every planned test has one state, exit code 3; started again, the host is back by itself."""
+    with opened_cluster() as cluster:
+        cluster.start_scheduler()
+        cluster.start_hosts(1, "--phones", "0", "--slots", "2")
+        plan = cluster.plan(PLAN, TESTS)
+
+        def kill() -> None:
+            wait_for(lambda: cluster.marked("host-1."), "a test")
+            cluster.members["s"].kill()
+
+        run = cluster.run(plan, kill)
+        assert run.code == 3, run.said
+        states = [test["state"] for test in run.report["tests"]]
+        assert len(states) == 12
+        assert set(states) <= {"passed", "infra_error", "not_run"}
+        cluster.start_scheduler(port=int(cluster.engine.rpartition(":")[2]))
+        log = cluster.root / "host-1.log"
+        wait_for(lambda: log.read_text().count(" serves ") > 1, "the host to be back")
+        cluster.run(cluster.plan(PLAN, TESTS)).check_counts(12)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+def test_a_cancelled_run_ends_on_every_host() -> None:
+    """SIGTERM to the run: every test has one state, none goes on behind its back, and the hosts take the next run."""
+    with opened_cluster() as cluster:
+        cluster.start_scheduler()
+        cluster.start_hosts(2, "--phones", "0", "--slots", "1")
+        plan = cluster.plan(PLAN, TESTS)
+
+        def cancel() -> None:
+            wait_for(lambda: len(cluster.marked()) > 2, "some tests")
+            cluster.members["run"].process.terminate()
+
+        run = cluster.run(plan, cancel)
+        assert run.code == 4, run.said
+        states = [test["state"] for test in run.report["tests"]]
+        assert len(states) == 12
+        assert "cancelled" in states
+        marks = cluster.marked()
+        cluster.run(cluster.plan(PLAN, TESTS)).check_counts(12)
+        later = set(cluster.marked()) - set(marks)
+        assert len([mark for mark in later if mark.endswith(".done")]) == 12

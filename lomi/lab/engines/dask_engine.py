@@ -98,7 +98,7 @@ class DaskEngine:
         try:
             await self._send(seat, shard.files)
             answer = await self._ordered(seat, shard, needs)
-            result = self._judged(seat, answer)
+            result = self._judged(seat, needs, answer)
             await self._fetch(seat, result)
         finally:
             seat.used -= units
@@ -111,7 +111,10 @@ class DaskEngine:
 
         Raises:
             EngineFailedError: there has been no host for a minute.
+            NeedsUnmetError: no host has enough, or none that has was there for a minute.
         """
+        now = asyncio.get_running_loop().time
+        hopeless = now() + HOSTS_S
         while True:
             async with self._seats.changed:
                 if self._failed is not None:
@@ -121,12 +124,15 @@ class DaskEngine:
                     return None
                 if (seat := self._seats.free(needs)) is not None:
                     return seat
-                try:
-                    async with asyncio.timeout(HOSTS_S):
+                if self._seats.able(needs):
+                    hopeless = now() + HOSTS_S
+                elif now() >= hopeless and self._seats.all:
+                    raise NeedsUnmetError(f"no host with {needs.phones} phones was there for {HOSTS_S:g} s")
+                elif now() >= hopeless:
+                    raise EngineFailedError(f"no host was there for {HOSTS_S:g} s")
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(hopeless):
                         await self._seats.changed.wait()
-                except TimeoutError as error:
-                    if not self._seats.all:
-                        raise EngineFailedError(f"no host was there for {HOSTS_S:g} s") from error
 
     async def _ordered(self, seat: Seat, shard: Shard, needs: Needs) -> HostAnswer:
         """Give an order to a host and wait for its answer, or for its end."""
@@ -158,9 +164,14 @@ class DaskEngine:
             with suppress(*_TROUBLE):
                 await future.cancel()  # type: ignore[no-untyped-call]
 
-    def _judged(self, seat: Seat, answer: HostAnswer) -> ShardResult:
+    def _judged(self, seat: Seat, needs: Needs, answer: HostAnswer) -> ShardResult:
+        """The result; without one the tests go elsewhere, and not to this host again where it has too little.
+
+        Raises:
+            HostLostError: there is none.
+        """
         if answer.failure == "needs_unmet":
-            raise NeedsUnmetError(answer.message)
+            self._seats.lower(seat, self._seats.units(needs) - 1)
         if answer.result is None:
             raise HostLostError(seat.facts.name, answer.message)
         return answer.result

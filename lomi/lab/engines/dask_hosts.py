@@ -29,7 +29,7 @@ class Seats:
         self.changed = asyncio.Condition()
         self._plan = plan
         self._seats: dict[str, Seat] = {}
-        self._known = 0
+        self._most: dict[str, int] = {}
 
     @property
     def all(self) -> tuple[Seat, ...]:
@@ -57,7 +57,7 @@ class Seats:
         if total == 0:
             return None
         seat = Seat(address, facts, total)
-        self._known = max(self._known, total)
+        self._most[facts.name] = total
         async with self.changed:
             self._seats[address] = seat
             self.changed.notify_all()
@@ -77,15 +77,24 @@ class Seats:
             self.changed.notify_all()
 
     def check(self, needs: Needs) -> None:
-        """Whether some host that was seen could ever give this.
+        """Whether some host that was seen, here or gone, could ever give this.
 
         Raises:
             NeedsUnmetError: none could.
         """
-        if self._known and self.units(needs) > self._known:
+        largest = max(self._most.values(), default=None)
+        if largest is not None and self.units(needs) > largest:
             raise NeedsUnmetError(
-                f"{needs.phones} phones are needed at once, and the largest host of this cluster has {self._known}"
+                f"{needs.phones} phones are needed at once, and the largest host of this cluster has {largest}"
             )
+
+    def able(self, needs: Needs) -> bool:
+        """Whether some host that is here could give this once it is free."""
+        return any(seat.total >= self.units(needs) for seat in self._seats.values())
+
+    def lower(self, seat: Seat, total: int) -> None:
+        """A host has less than it said: some of its phones are given up."""
+        seat.total = self._most[seat.facts.name] = min(seat.total, total)
 
     def free(self, needs: Needs) -> Seat | None:
         """The host with most to spare, if one has enough."""
