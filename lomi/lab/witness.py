@@ -46,9 +46,13 @@ _OUTCOMES: dict[str, Literal["passed", "failed", "skipped"]] = {
 
 
 class Witness:
-    """Tells what happens in this session; `tests` are the node ids to run, None to list."""
+    """Tells what happens in this session; `tests` are the node ids to run, None to list.
 
-    def __init__(self, descriptor: int, tests: list[str] | None) -> None:
+    Files are told as seen from the folder in which pytest was started, which need not be the one of its configuration.
+    """
+
+    def __init__(self, config: pytest.Config, descriptor: int, tests: list[str] | None) -> None:
+        self._config = config
         self._descriptor = descriptor
         self._tests = tests
         self._order: list[str] = []
@@ -72,11 +76,14 @@ class Witness:
         if self._tests is None:
             place = {name: number for number, name in enumerate(self._order)}
             for item in sorted(session.items, key=lambda item: place.get(item.nodeid, len(place))):
-                file, line, _ = item.location
-                self._tell(Listed(test=item.nodeid, file=Path(file).as_posix(), line=(line or 0) + 1))
+                line = item.location[1] or 0
+                self._tell(Listed(test=item.nodeid, file=self._seen(item.path), line=line + 1))
         else:
             self._keep(session, self._tests)
         return collected
+
+    def _seen(self, path: Path) -> str:
+        return Path(os.path.relpath(self._config.rootpath / path, self._config.invocation_params.dir)).as_posix()
 
     def _keep(self, session: pytest.Session, tests: list[str]) -> None:
         found = {item.nodeid: item for item in session.items}
@@ -88,7 +95,7 @@ class Witness:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that can't be collected."""
         if report.failed:
-            self._tell(NotCollected(node=report.nodeid, text=bounded(str(report.longrepr))))
+            self._tell(NotCollected(node=self._seen(Path(report.nodeid)), text=bounded(str(report.longrepr))))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins."""
@@ -99,7 +106,7 @@ class Witness:
         """A part of a test has ended."""
         if report.outcome not in _OUTCOMES or (_of_subtest(report) and report.outcome != "failed"):
             return
-        file, line = _place(report)
+        file, line = self._place(report)
         began, self._phase_began = self._phase_began, time.time()
         event = PhaseEnded(
             test=report.nodeid,
@@ -115,6 +122,16 @@ class Witness:
             output=bounded(_output(report.sections)) if report.outcome not in ("passed", "skipped") else "",
         )
         self._tell(event)
+
+    def _place(self, report: pytest.TestReport) -> tuple[str | None, int | None]:
+        """The last line of the test's own file that a failure passed through, else the test itself."""
+        if report.outcome in ("passed", "skipped"):
+            return None, None
+        file, first = self._seen(Path(report.location[0])), report.location[1]
+        entries: Iterable[object] = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", ())
+        places = [getattr(entry, "reprfileloc", None) for entry in entries]
+        own = [place for place in places if place is not None and _same(place.path, file)]
+        return file, int(own[-1].lineno) if own else (first or 0) + 1
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """A test has ended."""
@@ -145,15 +162,8 @@ def _reason(report: pytest.TestReport) -> str:
     return (message.strip().splitlines() or ["failed"])[0]
 
 
-def _place(report: pytest.TestReport) -> tuple[str | None, int | None]:
-    """The last line of the test's own file that a failure passed through, else the test itself."""
-    if report.outcome in ("passed", "skipped"):
-        return None, None
-    file, first, _ = report.location
-    entries: Iterable[object] = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", ())
-    places = [getattr(entry, "reprfileloc", None) for entry in entries]
-    own = [place for place in places if place is not None and Path(str(place.path)) == Path(file)]
-    return Path(file).as_posix(), int(own[-1].lineno) if own else (first or 0) + 1
+def _same(path: str, file: str) -> bool:
+    return os.path.realpath(path) == os.path.realpath(file)
 
 
 def _output(sections: Iterable[tuple[str, str]]) -> str:
@@ -186,4 +196,4 @@ def pytest_configure(config: pytest.Config) -> None:
     os.set_inheritable(int(descriptor), False)  # noqa: FBT003  it takes no keyword
     listed = os.environ.pop(TESTS, "")
     tests = json.loads(Path(listed).read_text(encoding="utf-8")) if listed else None
-    config.pluginmanager.register(Witness(int(descriptor), tests), "lomi-lab-witness")
+    config.pluginmanager.register(Witness(config, int(descriptor), tests), "lomi-lab-witness")

@@ -113,6 +113,18 @@ def test_a_report_that_does_not_fit_is_told_and_never_half_a_file(tmp_path: Path
     assert (folder / "junit.xml").read_text().count("<testcase ") == 150
 
 
+def test_tests_below_the_folder_of_pytests_configuration_are_found(tmp_path: Path) -> None:
+    """Test ids count from pytest's own root; files are told from the tests' folder, in reports and to GitHub."""
+    text = "import pytest\ndef test_a(): pass\ndef test_b():\n    helper()\ndef helper():\n    pytest.fail('no')\n"
+    (tmp_path / "qa").mkdir()
+    plan = lab_runs.write_project(tmp_path, '[tests]\nfolder = "qa"\npaths = ["."]\n', {"qa/test_one.py": text})
+    ended = lab_runs.run(plan, GITHUB_ACTIONS="true", GITHUB_WORKSPACE=str(tmp_path))
+    passed, failed = ended.report.tests
+    assert (ended.code, passed.state, failed.state) == (1, "passed", "failed")
+    assert (failed.id, failed.file, failed.attempts[0].line) == ("qa/test_one.py::test_b", "test_one.py", 6)
+    assert ended.out.startswith("::error file=qa/test_one.py,line=6,")
+
+
 def test_two_thousand_tests_are_counted(tmp_path: Path) -> None:
     """A large plan on four shards: every test has its state, each shard its share."""
     text = "import pytest\n@pytest.mark.parametrize('n', range(2000))\ndef test_a(n): assert n != 1234\n"
