@@ -1,4 +1,4 @@
-"""A pytest process of the lab: started with a pipe for its events, watched, and ended with all that it started."""
+"""A pytest process of the lab: started with a pipe for its events and one for leave to go on, watched, ended whole."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from lomi.lab.events import Event, decode
-from lomi.lab.witness import EVENTS
+from lomi.lab.witness import EVENTS, GO
 
 _READ = 1 << 16
 _LONGEST_LINE = 1 << 20
@@ -32,9 +32,10 @@ class ChildOrder(NamedTuple):
 class PytestChild:
     """A running pytest process; made by `opened_child`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, descriptor: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, descriptor: int, go: int) -> None:
         self._process = process
         self._descriptor = descriptor
+        self._go = go
         self._rest = b""
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self.exit_code: int | None = None
@@ -53,6 +54,11 @@ class PytestChild:
         """
         async with asyncio.timeout(max(0.0, seconds)):
             return await self._events.get()
+
+    def go_on(self) -> None:
+        """Let it begin its next test: it waits for that after each that failed."""
+        with suppress(BrokenPipeError):
+            os.write(self._go, b"g")
 
     async def end(self, *, show: bool) -> None:
         """Kill it with its process group; with `show` it first prints where its threads are. Waits for the end."""
@@ -104,13 +110,14 @@ async def opened_child(order: ChildOrder) -> AsyncIterator[PytestChild]:
     Raises:
         OSError: it can't be started, or its log can't be written.
     """
-    reading, writing = os.pipe()
+    (reading, writing), (hearing, going) = os.pipe(), os.pipe()
     try:
         os.set_blocking(reading, False)
         try:
-            child = await _started(order, reading, writing)
+            child = PytestChild(await _started(order, writing, hearing), reading, going)
         finally:
             os.close(writing)
+            os.close(hearing)
         failure: BaseException | None = None
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(child.watch(), name="lomi-lab-child")
@@ -124,19 +131,19 @@ async def opened_child(order: ChildOrder) -> AsyncIterator[PytestChild]:
             raise failure
     finally:
         os.close(reading)
+        os.close(going)
 
 
-async def _started(order: ChildOrder, reading: int, writing: int) -> PytestChild:
+async def _started(order: ChildOrder, events: int, go: int) -> asyncio.subprocess.Process:
     command = (sys.executable, "-m", "pytest", "-p", "lomi.lab.witness", *order.arguments)
     with order.log.open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=order.folder,
-            env={**order.environment, EVENTS: str(writing)},
-            pass_fds=(writing,),
+            env={**order.environment, EVENTS: str(events), GO: str(go)},
+            pass_fds=(events, go),
             start_new_session=True,
         )
-    return PytestChild(process, reading)

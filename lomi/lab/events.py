@@ -50,10 +50,11 @@ class PhaseEnded(_Event, frozen=True, kw_only=True, tag="phase"):
 
 
 class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
-    """A test has ended, its teardown included."""
+    """A test has ended, its teardown included. With `waits` the child goes on once it is told to."""
 
     test: str
     at: float
+    waits: bool = False
 
 
 class Finished(_Event, frozen=True, kw_only=True, tag="finished"):

@@ -1,8 +1,9 @@
 """Loaded into a pytest child of the lab (`-p lomi.lab.witness`): runs the tests that it was given, in order, and tells.
 
-It writes to the descriptor that `LOMI_LAB_EVENTS` names. `LOMI_LAB_TESTS` is a file with one JSON list of node ids;
-with none the child lists what it collected. Options that would start further workers, stop early or change what is
-run are without force: how tests are spread, stopped and tried again is the lab's own.
+It writes to the descriptor that `LOMI_LAB_EVENTS` names, and after a failure waits for a byte from the one that
+`LOMI_LAB_GO` names, so that the lab can look at the phones as the test left them. `LOMI_LAB_TESTS` is a file with one
+JSON list of node ids; with none the child lists what it collected. Options that would start further workers, stop
+early or change what is run are without force: how tests are spread, stopped and tried again is the lab's own.
 """
 
 import faulthandler
@@ -21,6 +22,7 @@ from lomi.lab.records import RECORDS_NAME
 
 EVENTS = "LOMI_LAB_EVENTS"
 TESTS = "LOMI_LAB_TESTS"
+GO = "LOMI_LAB_GO"
 LEFT = "LOMI_LAB_LEFT"
 """The folder for records and evidence of the lab's own plugin."""
 PHONES = "LOMI_LAB_PHONES"
@@ -51,9 +53,11 @@ class Witness:
     Files are told as seen from the folder in which pytest was started, which need not be the one of its configuration.
     """
 
-    def __init__(self, config: pytest.Config, descriptor: int, tests: list[str] | None) -> None:
+    def __init__(self, config: pytest.Config, descriptor: int, go: int, tests: list[str] | None) -> None:
         self._config = config
         self._descriptor = descriptor
+        self._go = go
+        self._failed = False
         self._tests = tests
         self._order: list[str] = []
         self._phase_began = 0.0
@@ -99,7 +103,7 @@ class Witness:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A test begins."""
-        self._phase_began = time.time()
+        self._phase_began, self._failed = time.time(), False
         self._tell(Began(test=nodeid, at=self._phase_began))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -121,6 +125,7 @@ class Witness:
             line=line,
             output=bounded(_output(report.sections)) if report.outcome not in ("passed", "skipped") else "",
         )
+        self._failed = self._failed or event.outcome == "failed"
         self._tell(event)
 
     def _place(self, report: pytest.TestReport) -> tuple[str | None, int | None]:
@@ -134,8 +139,10 @@ class Witness:
         return file, int(own[-1].lineno) if own else (first or 0) + 1
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """A test has ended."""
-        self._tell(Ended(test=nodeid, at=time.time()))
+        """A test has ended; after a failure the next one waits."""
+        self._tell(Ended(test=nodeid, at=time.time(), waits=self._failed))
+        if self._failed:
+            os.read(self._go, 1)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
@@ -190,10 +197,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to tell."""
-    descriptor = os.environ.pop(EVENTS, "")
-    if not descriptor:
+    descriptor, go = os.environ.pop(EVENTS, ""), os.environ.pop(GO, "")
+    if not descriptor or not go:
         raise pytest.UsageError("lomi.lab.witness is loaded by `lomi lab run` alone")
-    os.set_inheritable(int(descriptor), False)  # noqa: FBT003  it takes no keyword
+    for number in (int(descriptor), int(go)):
+        os.set_inheritable(number, False)  # noqa: FBT003  it takes no keyword
     listed = os.environ.pop(TESTS, "")
     tests = json.loads(Path(listed).read_text(encoding="utf-8")) if listed else None
-    config.pluginmanager.register(Witness(config, int(descriptor), tests), "lomi-lab-witness")
+    config.pluginmanager.register(Witness(config, int(descriptor), int(go), tests), "lomi-lab-witness")

@@ -94,8 +94,11 @@ class _Watch:
             if event is None:
                 return await self._gone()
             self._hear(event)
-            if isinstance(event, Ended) and (trouble := await self._suspected()):
-                return trouble
+            if isinstance(event, Ended) and event.waits:
+                if trouble := await self._suspected():
+                    return trouble
+                self._child.go_on()
+                self._heard = self._now()
 
     def _deadline(self) -> float:
         shard = self._order.shard
@@ -124,7 +127,7 @@ class _Watch:
         last = self._account.attempts[-1:] if self._account.current is None else ()
         if not last or last[0].verdict != "failed" or await self._order.alive():
             return None
-        reason = "a phone of this test died while it ran"
+        reason = "a phone of this test, or its broker, died while it ran"
         self._account.blame(last[0].test, reason)
         await self._child.end(show=False)
         return reason
@@ -141,7 +144,9 @@ class _Watch:
         if alive:
             self._account.cut("failed", reason, self._now(), self._tail())
         else:
-            self._account.cut("infra_error", f"a phone of this test died; it was {reason}", self._now(), self._tail())
+            self._account.cut(
+                "infra_error", f"a phone of this test, or its broker, died; it was {reason}", self._now(), self._tail()
+            )
         return f"{current.test.id} was {reason}"
 
     async def _gone(self) -> str | None:
