@@ -17,6 +17,7 @@ BENCHES = {
     "store": "a durable receipt beside a bare commit, and group commit",
     "mcp": "calls, pictures and starts of the MCP helper beside the SDK's own server",
     "cli": "how soon a command is there",
+    "plugin": "what the pytest plugin's fixtures add to a test, beside pytest-playwright's",
     "lab": "a plan beside pytest-xdist, a shard, a warm pool beside a cold one, eight phones beside one",
 }
 
