@@ -117,11 +117,15 @@ async def _go(
     def committed() -> bool:
         return activity.committed != start.committed or activity.within != start.within
 
+    def cut_short() -> bool:
+        # A document that leads out of the grant while it loads: refused, it stays, and the engine fires no load event.
+        return bool(activity.refused) and not activity.navigating
+
     while not committed() and activity.dialog is None and activity.ended is None and not answer.is_download:
         if not await activity.wait(deadline - page.clock()):
             break
     if wait_until == "load" and activity.committed != start.committed:
-        while not activity.loaded and activity.dialog is None and activity.ended is None:
+        while not activity.loaded and not cut_short() and activity.dialog is None and activity.ended is None:
             if not await activity.wait(deadline - page.clock()):
                 break
     came = activity.committed != start.committed

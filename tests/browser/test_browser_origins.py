@@ -1,5 +1,6 @@
 """Origins are held: whatever a page tries, the document stays on a granted origin and nothing else hears of it."""
 
+import asyncio
 import base64
 import datetime
 from collections.abc import AsyncIterator
@@ -110,6 +111,18 @@ async def test_no_way_out_of_a_page(site: Site, foreign: Site, held: Page, way: 
     if way in {"script", "link", "form", "replace"}:
         assert acted.observation.refused_documents == (foreign.url + "/any",)
     assert node(await held.snapshot(), "heading").name == "Home"
+
+
+async def test_a_document_that_leads_out_while_it_loads_is_answered_at_once(
+    site: Site, foreign: Site, held: Page
+) -> None:
+    """Refused, it stays, without the load event that the engine then never fires: the answer does not wait for it."""
+    site.show(f"<h1>Home</h1><script>location.href = '{foreign.url}/'</script>")
+    began = asyncio.get_running_loop().time()
+    went = await navigate.navigate(held, site.url + "/", load_s=20)
+    assert asyncio.get_running_loop().time() - began < 10
+    assert (went.committed, went.url) == (True, site.url + "/")
+    assert went.observation.refused_documents == (foreign.url + "/",)
 
 
 async def test_a_popup_to_an_ungranted_origin_shows_nothing(
