@@ -7,9 +7,7 @@ import signal
 import socket
 import tempfile
 import time
-import traceback
-from asyncio import StreamReader, StreamWriter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from emulator_images.paper.console import Console, make_token
 from emulator_images.paper.control.door import controlled
 from emulator_images.paper.faults import Faults
 from emulator_images.paper.flags import Flags
+from emulator_images.paper.guests import Guests
 from emulator_images.paper.journal import FILE_NAME, Journal
 from emulator_images.paper.phone import Phone, Setup
 from emulator_images.paper.running import announced
@@ -30,7 +29,6 @@ from emulator_images.paper.wire.services import Reverses, accepts, banner, serve
 from emulator_images.paper.wire.transport import Connection, Doorkeeper, Stream
 
 _FIRST_PORT, _LAST_PORT = 5554, 5584
-_OnClient = Callable[[StreamReader, StreamWriter], None]
 
 
 class CannotStartError(Exception):
@@ -220,38 +218,20 @@ async def _live(
     if (held := phone.faults.strikes("held_pipes")) is not None:
         phone.record("child", pid=hold_pipes(held))
     async with asyncio.TaskGroup() as group:
-        tasks = {
+        tasks = (
             group.create_task(_boots(phone, doors)),
             group.create_task(_announce(phone, adb_socket, environment)),
             group.create_task(run_troubles(phone, doors.go_offline, os._exit)),
-        }
-
-        def serving(serve_client: Callable[[StreamReader, StreamWriter], Coroutine[None, None, None]]) -> _OnClient:
-            def start(reader: StreamReader, writer: StreamWriter) -> None:
-                if phone.stop_asked.is_set():  # who was let in by then would be waited for, for ever
-                    writer.close()
-                    return
-                task = group.create_task(_served(serve_client(reader, writer), writer))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
-
-            return start
-
-        console_server = await asyncio.start_server(serving(console.serve), sock=console_socket)
-        adb_server = await asyncio.start_server(serving(doors.serve), sock=adb_socket)
+        )
+        guests = Guests(group, phone.stop_asked)
+        console_server = await asyncio.start_server(guests.door(console.serve), sock=console_socket)
+        adb_server = await asyncio.start_server(guests.door(doors.serve), sock=adb_socket)
         await phone.stop_asked.wait()
         console_server.close()
         adb_server.close()
-        for task in tuple(tasks):
+        guests.let_go()
+        for task in tasks:
             task.cancel()
-
-
-async def _served(session: Coroutine[None, None, None], writer: StreamWriter) -> None:
-    """One client's session; what goes wrong in it is told and costs that client its connection, never the phone."""
-    (ended,) = await asyncio.gather(session, return_exceptions=True)
-    if isinstance(ended, Exception):
-        traceback.print_exception(ended)
-        writer.close()
 
 
 def _end(phone: Phone) -> None:
