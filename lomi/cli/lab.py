@@ -57,7 +57,10 @@ def lab() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line at the end instead of the folder.")
 def lab_run(plan: Path, arguments: tuple[str, ...], into: Path | None, engine: str, as_json: bool) -> None:
     """Run PLAN and leave a report; docs/cli.md says what each exit code means."""
-    from lomi.lab.command import run_command
+    try:
+        from lomi.lab.command import run_command
+    except ImportError as error:
+        fail(f"a run needs {error.name}, which is not installed", "`pip install 'lomi-lab[lab]'`")
 
     sys.exit(run_command(plan, arguments, into, engine, as_json=as_json))
 
