@@ -179,7 +179,10 @@ class Cluster:
         began = time.monotonic()
         words = ("lab", "run", str(plan), "--engine", self.engine, "--json")
         member, said = self._start("run", *words, machine=self._scheduler.machine)
-        while_running()
+        try:
+            while_running()
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the run said: {said.read_text()}") from error
         code = member.process.wait(300)
         folder = plan.parent / "lab-report"
         file = folder / "report.json"
