@@ -141,6 +141,9 @@ def test_a_retry_is_decided_by_kind_and_cap(verdicts: list[str], failed: int, in
     last = verdicts[-1]
     allowed = {"failed": failed, "infra_error": infra}.get(last, -1)
     assert decision.again == (verdicts.count(last) <= allowed and used < 5)
+    assert ("of the test" in decision.why) <= (last == "failed")
+    assert ("of the lab" in decision.why) <= (last == "infra_error")
+    assert bool(decision.why) == (last in ("failed", "infra_error"))
 
 
 def test_infra_and_test_failures_have_budgets_of_their_own() -> None:

@@ -12,6 +12,8 @@ from lab.lab_runs import Ended
 from lomi.lab.report.lanes import lane_times
 from lomi.lab.report.saving import JUNIT
 
+pytestmark = pytest.mark.timeout(180)
+"""Whole runs: seconds each, and more on a machine that does much else."""
 PLAN = """
 name = "crashes & <others>"
 workers = 2

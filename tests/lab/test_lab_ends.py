@@ -13,6 +13,8 @@ from lab.lab_runs import Ended
 from lomi.lab.outcome import CANCELLED, DEADLINE, NOT_WRITTEN, PASSED, WRONG_PLAN
 from lomi.lab.report.saving import MARK
 
+pytestmark = pytest.mark.timeout(180)
+"""Whole runs: seconds each, and more on a machine that does much else."""
 SLOW = """
 import pathlib, time
 def test_a(): pass
