@@ -48,7 +48,6 @@ class Eyes:
         self._looker = Looker()
         self._crashes: frozenset[Crash] = frozenset()
         self._acted_at = 0.0
-        self._slow = False
 
     def acted(self) -> None:
         """Something was dispatched: what was seen before no longer vouches for anything."""
@@ -83,9 +82,9 @@ class Eyes:
         try:
             async with asyncio.timeout(within):
                 for _ in range(2):
-                    seen, began = await self._look(lanes.look, within)
+                    seen = await self._looker.look(lanes.look, within=within)
                     if seen.tree is not None:
-                        return self._keep(running, seen, began, settled=True, shown=shown)
+                        return self._keep(running, seen, settled=True, shown=shown)
                     fault = seen.fault
                     if fault is not None and fault.reason == "tree_hostile":
                         break
@@ -111,10 +110,10 @@ class Eyes:
         start = world.monotonic()
         known = self._crashes
         last: Seen | None = None
-        last_began = start
-        settled, slow = False, self._slow
+        settled = False
         while True:
-            seen, began = await self._look(lanes.look, 12.0, frames=not slow)
+            began = world.monotonic()
+            seen = await self._looker.look(lanes.look, within=12.0)
             now = world.monotonic()
             changed = before is None or seen.tree is None or not diff.same_picture(before.tree, seen.tree)
             repeated = (
@@ -123,9 +122,10 @@ class Eyes:
                 and seen.tree is not None
                 and diff.same_picture(last.tree, seen.tree)
             )
-            slow = self._slow = now - began >= _SLOW_LOOK_S
-            last, last_began = seen, began
-            if seen.tree is not None and (repeated or slow or seen.still) and (changed or now - start >= _SETTLE_MIN_S):
+            slow = now - began >= _SLOW_LOOK_S
+            last = seen
+            still = seen.tree is not None and (repeated or slow or seen.frames is not None)
+            if still and (changed or now - start >= _SETTLE_MIN_S):
                 settled = True
                 break
             if now - start >= within:
@@ -134,7 +134,7 @@ class Eyes:
             frame = min(began, self._acted_at or began) if began - start < _FRAME_S else began
             await world.sleep(max(0.0, frame + _FRAME_S - now))
         dark = (last.tree is None or not changed) and await observing.display_is_off(lanes.look, within=5.0)
-        snapshot = None if last.tree is None else self._keep(running, last, last_began, settled=settled)
+        snapshot = None if last.tree is None else self._keep(running, last, settled=settled)
         self._crashes = known | frozenset(last.crashes)
         return Observation(
             snapshot=snapshot,
@@ -150,19 +150,19 @@ class Eyes:
     async def target(self, snapshot_id: str, ref: int, *, generation: str | None = None) -> Target:
         """Where the node of a ref is now.
 
-        A look younger than half the time a new one would take is as good as a new one, if nothing was dispatched
-        since; otherwise the hierarchy is read again.
+        The newest look is as good as a new one while the device has shown no frame since and nothing was dispatched;
+        otherwise the hierarchy is read again.
 
         Raises:
             TargetRefused: unknown_snapshot, unknown_ref, stale_ref, offscreen or covered; nothing was sent.
             TreeUnavailable: the present hierarchy could not be read.
         """
-        self._actor.usable(generation)
+        _, lanes = self._actor.usable(generation)
         past = self._book.get(snapshot_id)
         if past.generation != self._book.generation:
             raise TargetRefused("stale_ref", "the snapshot is of an earlier generation")
         now = self.newest
-        if now is None or not self._vouches(now):
+        if now is None or not await self._vouches(now, lanes.look):
             now = await self.snapshot(generation=generation, shown=False)
         index = locate(past, ref, now)
         x, y = point_on(now.tree, index, now.screen)
@@ -174,9 +174,6 @@ class Eyes:
         Raises:
             ChannelLost: the device did not answer.
         """
-        now = self.newest
-        if now is not None and self._vouches(now):
-            return now.screen
         return Screen(self._actor.spec.display, await observing.rotation(lane, within=5.0))
 
     async def capture(
@@ -243,16 +240,12 @@ class Eyes:
         if state.is_secure(windows):
             raise CaptureFailed("capture_secure", "the focused window forbids capture")
 
-    def _vouches(self, snapshot: Snapshot) -> bool:
-        age = self._host.world.monotonic() - snapshot.at
-        return snapshot.at > self._acted_at and age < snapshot.took_s / 2
+    async def _vouches(self, snapshot: Snapshot, lane: ShellLane) -> bool:
+        if snapshot.frames is None or snapshot.at <= self._acted_at:
+            return False
+        return snapshot.frames == await observing.frames(lane, within=5.0)
 
-    async def _look(self, lane: ShellLane, within: float, *, frames: bool = False) -> tuple[Seen, float]:
-        began = self._host.world.monotonic()
-        seen = await self._looker.look(lane, within=within, frames=frames)
-        return seen, began
-
-    def _keep(self, running: Running, seen: Seen, began: float, *, settled: bool, shown: bool = True) -> Snapshot:
+    def _keep(self, running: Running, seen: Seen, *, settled: bool, shown: bool = True) -> Snapshot:
         assert seen.tree is not None
         world = self._host.world
         if self._book.generation != running.identity.generation:
@@ -265,7 +258,7 @@ class Eyes:
             Screen(self._actor.spec.display, seen.tree.rotation),
             taken_ms=int(world.wall() * 1000),
             at=now,
-            took_s=now - began,
+            frames=seen.frames,
             settled=settled,
             shown=shown,
         )

@@ -17,7 +17,7 @@ _DUMP_LIMIT = 4 << 20
 _IN_LOOP = 16384
 _TTY = "uiautomator dump /dev/tty"
 _FILE = "/data/local/tmp/lomi_window.xml"
-_FRAMES_BEFORE = f"{state.FRAMES[0]} | grep -E '{state.FRAMES[1]}'"
+_FRAMES = f"{state.FRAMES[0]} | grep -E '{state.FRAMES[1]}'"
 _FRAMES_AND_FOCUS = f"{{ {state.FRAMES[0]}; {focus.FOCUS[0]}; }} | grep -E '{state.FRAMES[1]}|{focus.FOCUS[1]}'"
 _BY_FILE = f"uiautomator dump {_FILE} && cat {_FILE}; rm -f {_FILE}"
 
@@ -26,14 +26,15 @@ _BY_FILE = f"uiautomator dump {_FILE} && cat {_FILE}; rm -f {_FILE}"
 class Seen:
     """One raw look: the tree or why there is none, the focused window, and the crash log entries.
 
-    `still` says that the device itself showed no frame while the tree was read, and that no view waits for one.
+    `frames` is how many frames the device had shown when it drew none while the tree was read and no view waited for
+    one; None when it drew, or does not say. As long as that number stays, the screen is what was seen.
     """
 
     tree: Tree | None
     fault: TreeUnavailable | None
     focus: Focus
     crashes: tuple[Crash, ...]
-    still: bool
+    frames: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +81,18 @@ class Looker:
         self._dump = _TTY
         self._read_last: tuple[bytes, Tree] | None = None
 
-    async def look(self, lane: ShellLane, *, within: float, frames: bool = False) -> Seen:
-        """One look; with `frames` the device is also asked whether it draws.
+    async def look(self, lane: ShellLane, *, within: float) -> Seen:
+        """One look.
 
         Raises:
             ChannelLost: the device did not answer.
         """
-        parts = (_FRAMES_BEFORE, self._dump, _FRAMES_AND_FOCUS) if frames else (":", self._dump, focus.FOCUS_LINE)
-        line = f"; echo {_SPLIT}; ".join((*parts, state.CRASH_LINE))
+        line = f"; echo {_SPLIT}; ".join((_FRAMES, self._dump, _FRAMES_AND_FOCUS, state.CRASH_LINE))
         answer = await lane.run(line, within=within, limit=_DUMP_LIMIT)
         before, dump, *rest = [*answer.out.split(f"{_SPLIT}\n".encode()), b""]
         texts = [part.decode("utf-8", "replace") for part in rest] + [""] * 2
         shown = state.frames_when_idle(before.decode("utf-8", "replace"))
-        still = shown is not None and shown == state.frames_when_idle(texts[0])
+        frames = shown if shown == state.frames_when_idle(texts[0]) else None
         told = Answer(dump, answer.err, answer.code)
         tree, fault = await self._read(told)
         if fault is not None and b"<hierarchy" not in dump and self._dump == _TTY:
@@ -102,7 +102,7 @@ class Looker:
                 self._dump, fault = _BY_FILE, None
             else:
                 fault = retried
-        return Seen(tree, fault, focus.parse(texts[0]), state.crashes_in(texts[1]), still)
+        return Seen(tree, fault, focus.parse(texts[0]), state.crashes_in(texts[1]), frames)
 
     async def _read(self, told: Answer) -> tuple[Tree | None, TreeUnavailable | None]:
         """Read a dump; one that is the last one again, byte for byte, is the same tree."""
@@ -121,6 +121,15 @@ def _read(answer: Answer) -> tuple[Tree | None, TreeUnavailable | None]:
         if fault.reason == "tree_unavailable" and b"idle state" in answer.err:
             return None, TreeUnavailable("tree_not_idle", "the screen never became idle", evidence=answer.words[:400])
         return None, fault
+
+
+async def frames(lane: ShellLane, *, within: float) -> int | None:
+    """How many frames the device has shown, None while it draws or when it does not say.
+
+    Raises:
+        ChannelLost: the device did not answer.
+    """
+    return state.frames_when_idle((await lane.run(_FRAMES, within=within)).text)
 
 
 async def display_is_off(lane: ShellLane, *, within: float) -> bool:

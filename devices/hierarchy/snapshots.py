@@ -42,7 +42,8 @@ class Snapshot:
     """One look at the hierarchy.
 
     `refs[i]` is the number of node i; numbers carry over to the next snapshot for nodes that are still there.
-    `taken_ms` is wall time, `at` and `took_s` are monotonic seconds: when the look was complete and how long it took.
+    `taken_ms` is wall time, `at` is monotonic: when the look was complete. `frames` is how many frames the device
+    had shown then, None when it drew or does not say.
     """
 
     id: str
@@ -53,7 +54,7 @@ class Snapshot:
     screen: Screen
     taken_ms: int
     at: float
-    took_s: float
+    frames: int | None
     settled: bool = True
 
     @property
@@ -131,7 +132,7 @@ class SnapshotBook:
         *,
         taken_ms: int,
         at: float,
-        took_s: float,
+        frames: int | None,
         settled: bool,
         shown: bool = True,
     ) -> Snapshot:
@@ -149,7 +150,7 @@ class SnapshotBook:
             screen=screen,
             taken_ms=taken_ms,
             at=at,
-            took_s=took_s,
+            frames=frames,
             settled=settled,
         )
         self.newest = snapshot

@@ -12,6 +12,7 @@ from devices.capture import check_png
 from devices.faults import CaptureFailed, DeviceFault, TreeUnavailable
 from devices.geometry import apply
 from devices.hands import RefAt
+from devices.hierarchy.snapshots import Snapshot
 from devices.observing import Looker, Observation, Seen
 from devices.state import frames_when_idle
 
@@ -208,34 +209,60 @@ tap = [{ do = "set", target = "state", value = "idle" }]
 """
 
 
-async def test_a_change_that_is_still_to_be_drawn_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[Seen]:
+    """Every look at a hierarchy, as it is taken."""
+    taken: list[Seen] = []
+    plain = Looker.look
+
+    async def counted(self: Looker, *arguments: object, **options: object) -> Seen:
+        taken.append(await plain(self, *arguments, **options))  # type: ignore[arg-type]
+        return taken[-1]
+
+    monkeypatch.setattr(Looker, "look", counted)
+    return taken
+
+
+def ref_named(snapshot: Snapshot, name: str) -> RefAt:
+    """The ref of the element with that label."""
+    index = next(node.index for node in snapshot.tree.nodes if snapshot.tree.labels[node.index] == name)
+    return RefAt(snapshot.id, snapshot.refs[index])
+
+
+async def test_a_change_that_is_still_to_be_drawn_is_waited_for(tmp_path: Path, looks: list[Seen]) -> None:
     """That nothing is to be drawn settles the first look; while the device awaits a frame, more are taken."""
     async with a_phone(tmp_path, apps=TWICE) as phone:
-        looks: list[Seen] = []
-
-        async def counted(self: Looker, *arguments: object, **options: object) -> Seen:
-            looks.append(await plain(self, *arguments, **options))  # type: ignore[arg-type]
-            return looks[-1]
-
-        plain = Looker.look
-        monkeypatch.setattr(Looker, "look", counted)
 
         async def tap(name: str) -> Observation:
             before = await phone.eyes.snapshot()
-            index = next(node.index for node in before.tree.nodes if before.tree.labels[node.index] == name)
-            await phone.hands.tap(RefAt(before.id, before.refs[index]))
+            await phone.hands.tap(ref_named(before, name))
             looks.clear()
             return await phone.eyes.observe(before)
 
         await open_app(phone, "lomi.test.twice")
         assert "started" in (await tap("Go")).text
-        assert [seen.still for seen in looks] == [True]
+        assert [seen.frames is not None for seen in looks] == [True]
         await tap("Stop")
         await add_fault(phone, "late_change times=1 seconds=0.012 text=state=finished")
         seen = await tap("Go")
         assert (seen.settled, "finished" in seen.text) == (True, True)
+
+
+async def test_a_look_is_as_good_as_a_new_one_while_nothing_was_drawn(tmp_path: Path, looks: list[Seen]) -> None:
+    """A tap on a screen at rest needs no second dump; after a change behind its back it is refused, however quick."""
+    async with a_phone(tmp_path, apps=TWICE) as phone:
+        await open_app(phone, "lomi.test.twice")
+        seen = await phone.eyes.snapshot()
+        looks.clear()
+        await phone.hands.tap(ref_named(seen, "Stop"))
+        assert looks == []
+        for _ in range(5):
+            seen = await phone.eyes.snapshot()
+            await on_device(phone, f"am start -n {FORM}/.FormActivity")
+            fault = await fault_of(phone.hands.tap(ref_named(seen, "Stop")))
+            assert fault is not None
+            assert fault.reason == "stale_ref"
+            await on_device(phone, "am start -n lomi.test.twice/.Main")
 
 
 def test_the_compositors_words_are_read_with_care() -> None:
