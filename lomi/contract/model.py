@@ -94,7 +94,8 @@ class Observation(Model, frozen=True, kw_only=True, omit_defaults=True):
     """What was seen after an effect: never stored, no part of the result.
 
     `lines` are the short rendering, newest facts first; `settled` says whether the target came to rest within the
-    bound; `truncated` that lines were left out.
+    bound; `truncated` that lines were left out; `domain_revision` is there where the layout has changed since this
+    session was told its revision last.
     """
 
     settled: bool
