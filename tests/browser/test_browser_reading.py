@@ -94,7 +94,7 @@ async def test_logs_are_rings_with_cursors(site: Site, page: Page) -> None:
     assert page.logs.read("console", cursor=rest.next_cursor).entries == ()
     for wrong in (
         "",
-        "b1:1:console:1",
+        "b999:1:console:1",
         rest.next_cursor.replace("console:", ""),
         rest.next_cursor + "0",
         rest.next_cursor[:-1] + "x",
