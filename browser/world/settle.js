@@ -5,6 +5,7 @@ let watching = null;
 let lastInput = -1;
 let frames = [];
 let counting = false;
+let idle = false;
 const observedRoots = new WeakSet();
 const rhythm = new WeakMap();
 const NOISE_WINDOW = 2500;
@@ -56,10 +57,16 @@ const INPUTS = new Set('input change keydown pointerdown pointerup click wheel'.
 // Frames are counted from the instant an action is armed, so that its windows run together.
 function countFrames() {
   frames = [];
+  goOnCounting();
+}
+
+// Once an answer is there no frame is asked for: a page that draws for nobody makes every capture wait a frame longer.
+function goOnCounting() {
+  idle = false;
   if (counting) return;
   counting = true;
   const tick = () => {
-    if (!armed || performance.now() > armed.until) { counting = false; return; }
+    if (!armed || idle || performance.now() > armed.until) { counting = false; return; }
     frames.push(performance.now());
     if (frames.length > 8) frames.shift();
     for (const look of lookers) look();
@@ -76,6 +83,7 @@ const FRAMELESS = 150;
 function rest(options) {
   watch();
   if (!armed || performance.now() > armed.until) arm(0, 'free');
+  else goOnCounting();
   const since = armed.at;
   const began = performance.now();
   return new Promise((resolve) => {
@@ -83,6 +91,7 @@ function rest(options) {
     const finish = (quiet) => {
       clearTimeout(timer);
       lookers.delete(look);
+      idle = lookers.size === 0;
       resolve({ quiet, ms: performance.now() - began, changed: lastChange >= since });
     };
     const look = () => {
