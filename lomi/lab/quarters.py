@@ -137,7 +137,8 @@ async def _own_broker(premises: Premises, stack: AsyncExitStack, lost: asyncio.E
         if name not in ("LOMI_CLIENT_LABEL", TOKEN_VARIABLE, "PYTHONDONTWRITEBYTECODE")
     }
     environment["LOMI_HOME"] = str(home)
-    broker = await stack.enter_async_context(opened_broker(policy, premises.folder, environment, premises.log))
+    opening = opened_broker(policy, premises.folder, environment, premises.log, dies_with_us=True)
+    broker = await stack.enter_async_context(opening)
     await stack.enter_async_context(_watched(broker, lost))
     return {"LOMI_HOME": str(home), "LOMI_CLIENT_LABEL": LABEL, TOKEN_VARIABLE: token}
 

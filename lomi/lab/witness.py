@@ -6,10 +6,12 @@ JSON list of node ids; with none the child lists what it collected. Options that
 early or change what is run are without force: how tests are spread, stopped and tried again is the lab's own.
 """
 
+import ctypes
 import faulthandler
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 from lomi.lab.events import Began, Ended, Finished, Listed, NotCollected, PhaseEnded, bounded, encode
 from lomi.lab.records import RECORDS_NAME
 
+_PR_SET_PDEATHSIG = 1
 EVENTS = "LOMI_LAB_EVENTS"
 TESTS = "LOMI_LAB_TESTS"
 GO = "LOMI_LAB_GO"
@@ -178,7 +181,12 @@ def _output(sections: Iterable[tuple[str, str]]) -> str:
 
 
 def pytest_addoption() -> None:
-    """Let SIGUSR1 print where every thread is, to the standard error of before pytest captures it."""
+    """Let SIGUSR1 print where every thread is, to the standard error of before pytest captures it.
+
+    When the lab is gone, however it went, this process gets SIGTERM (on Linux).
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     faulthandler.register(signal.SIGUSR1, file=os.dup(2), all_threads=True)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,38 @@ def test_phones_that_never_boot_are_named_and_every_test_is_told(tmp_path_factor
     assert ended.code == 3
     assert [(test.state, test.attempts) for test in ended.report.tests] == [("infra_error", ()), ("infra_error", ())]
     assert "was given up: 1 boots failed, the last one: it was not ready within 2 s" in ended.report.tests[0].why
+
+
+def test_a_killed_run_leaves_nothing_that_runs(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """SIGKILL of the run itself, in the midst of a test: its broker, its phone and its worker end by themselves."""
+    root = tmp_path_factory.mktemp("l")
+    text = (
+        "import pathlib, time\ndef test_a(phone):\n    pathlib.Path('running').touch()\n"
+        "    while True: time.sleep(0.1)\n"
+    )
+    process = lab_runs.launch(lab_runs.write_project(root, f"{PLUGIN}[pool]\n[broker]\n", {"tests/test_one.py": text}))
+    while not (root / "running").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    end = time.monotonic() + 60
+    while (left := _naming(root)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left == []
+
+
+def _naming(root: Path) -> list[str]:
+    """Processes whose command line or environment names a folder."""
+    found: list[str] = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (place / "cmdline").read_bytes() + (place / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(root).encode() in words:
+            found.append((place / "cmdline").read_bytes().decode("utf-8", "replace"))
+    return found
 
 
 def test_a_broker_that_does_not_start_ends_the_run_with_every_test_told(

@@ -33,7 +33,8 @@ def test_types_of_the_blocking_face(tmp_path: Path) -> None:
     """Results have their exact types; a wrong argument, an unknown name and an unknown call are errors."""
     (tmp_path / "snippet.py").write_text(textwrap.dedent(SOURCE), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary"]
-    ended = subprocess.run([*command, str(tmp_path / "snippet.py")], cwd=ROOT, capture_output=True, text=True, check=False)
+    command.append(str(tmp_path / "snippet.py"))
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     errors = [line.partition("error: ")[2] for line in ended.stdout.splitlines() if "error: " in line]
     assert len(errors) == 3, ended.stdout + ended.stderr
     assert "incompatible type" in errors[0]
