@@ -26,7 +26,7 @@ from browser.frames import origin_of
 from browser.inspector.chromium import Chromium
 from browser.inspector.program import Program
 from browser.page import Page
-from browser.process import EngineProcess, Watch, find_engine, identify, memory_available
+from browser.process import EngineProcess, Watch, find_engine, identify, limitations, memory_available
 from browser.profile import Profile
 from browser.values import Viewport
 
@@ -86,7 +86,7 @@ class Engine:
     @property
     def limitations(self) -> tuple[str, ...]:
         """What the user of this engine must know."""
-        return ("engine_sandbox_off_as_root",) if os.geteuid() == 0 else ()
+        return limitations()
 
     async def warm(self) -> None:
         """Start the engine if it is not running.

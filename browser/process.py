@@ -39,6 +39,13 @@ class EngineProcess(NamedTuple):
     profile: str
 
 
+def limitations() -> tuple[str, ...]:
+    """What whoever uses an engine of this process must know."""
+    if os.geteuid() != 0:
+        return ()
+    return ("Chromium runs without its sandbox, since the broker runs as root: run the broker as an ordinary user",)
+
+
 def find_engine(
     *, headed: bool, chosen: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> Path | None:

@@ -1,11 +1,11 @@
 """The engine, started when the first page is wanted: a broker that opens none carries none."""
 
 import asyncio
-import os
 from collections.abc import Mapping
 
 from browser.engine import Engine, EngineSettings, running
 from browser.errors import EngineUnavailableError
+from browser.process import limitations
 
 
 class LazyEngine:
@@ -21,7 +21,7 @@ class LazyEngine:
     @property
     def limitations(self) -> tuple[str, ...]:
         """What the user of this engine must know; the same before and after its start."""
-        return ("engine_sandbox_off_as_root",) if os.geteuid() == 0 else ()
+        return limitations()
 
     async def get(self) -> Engine:
         """The running pool."""
