@@ -45,12 +45,14 @@ def _usable(name: str, families: Sequence[str]) -> bool:
     return name in EXAMPLES and BY_NAME[name].stored and BY_NAME[name].family in families
 
 
-async def random_kills(stage: Stage, families: Sequence[str], lives: int, seed: int) -> Record:
-    """Live and die `lives` times."""
+async def random_kills(stage: Stage, families: Sequence[str], lives: int, seed: int, unknown: int = 0) -> Record:
+    """Live and die `lives` times, and on to half as often again until `unknown` deaths came inside an effect."""
     choice = random.Random(seed)
     record = Record()
     definitions = await working_definitions(stage, families)
-    for life in range(lives):
+    for life in range(lives + lives // 2):
+        if life >= lives and record.unknown >= unknown:
+            break
         chosen = choice.choices(definitions, k=choice.randint(1, CALLS))
         point = f"{choice.choice(POINTS)}:{choice.randint(1, MOST_PASSES)}"
         try:
