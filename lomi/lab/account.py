@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from lomi.lab.events import Began, Ended, Event, Finished, NotCollected, PhaseEnded
+from lomi.lab.events import Began, Ended, Finished, Heard, NotCollected, PhaseEnded, Unreadable
 from lomi.lab.shard import Attempt, Part, Phase, Verdict, Work
 
 _PARTS: dict[str, Part] = {"setup": "setup", "call": "test", "teardown": "teardown"}
@@ -33,18 +33,20 @@ class Account:
         self.told_end = False
         self._began = 0.0
         self._phases: list[PhaseEnded] = []
+        self._unread = False
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt that has ended, in the order of their ends."""
         return tuple(self._attempts.values())
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: Heard) -> None:
         """Take in one event. One about a test that does not run, or that ran already, is not believed."""
         match event:
             case Began(test=test, at=at) if self.current is None and test not in self._attempts:
                 self.current = self._works.get(test)
                 self._began, self._phases, self.part = at, [], "setup" if self.current else self.part
+                self._unread = False
             case PhaseEnded(test=test) if self.current is not None and self.current.test.id == test:
                 self._phases.append(event)
                 self.part = _NEXT[event.when]
@@ -52,6 +54,8 @@ class Account:
                 self._keep(self._judged(at))
             case NotCollected(node=node, text=text):
                 self._broken[node] = text
+            case Unreadable():
+                self._unread = True
             case Finished():
                 self.told_end = True
             case _:
@@ -83,20 +87,29 @@ class Account:
         failed = next((phase for phase in self._phases if phase.outcome == "failed"), None)
         skipped = next((phase for phase in self._phases if phase.outcome == "skipped"), None)
         spoken = failed or skipped or next((phase for phase in self._phases if phase.reason), None)
-        verdict: Verdict = "failed" if failed else "skipped" if skipped else "passed"
-        if not self._phases:
-            verdict = "infra_error"
+        gap = self._gap()
+        verdict: Verdict = "failed" if failed else "infra_error" if gap else "skipped" if skipped else "passed"
         details = [phase.detail for phase in self._phases if phase.outcome == "failed" and phase.detail]
         return self._attempt(
             self.current,
             verdict,
-            spoken.reason if spoken else "" if self._phases else "pytest said nothing about the test",
+            gap if gap and not failed else spoken.reason if spoken else "",
             began=self._began,
             ended=at,
             detail="\n\n".join(details),
             place=(failed.file, failed.line) if failed else (None, None),
             output="\n".join(dict.fromkeys(phase.output for phase in self._phases if phase.output)),
         )
+
+    def _gap(self) -> str:
+        """What is missing for a verdict that is no failure: whatever was not told may have been one; "" for nothing."""
+        if self._unread:
+            return "a line in which pytest told of the test could not be read"
+        if not self._phases:
+            return "pytest said nothing about the test"
+        if any(phase.when == "call" or phase.outcome == "skipped" or phase.expected for phase in self._phases):
+            return ""
+        return "pytest said nothing about the call of the test"
 
     def _attempt(
         self,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lomi.lab.events import Event, decode
+from lomi.lab.events import Heard, Unreadable, decode
 from lomi.lab.witness import EVENTS, GO
 
 _READ = 1 << 16
@@ -37,7 +37,7 @@ class PytestChild:
         self._descriptor = descriptor
         self._go = go
         self._rest = b""
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._events: asyncio.Queue[Heard | None] = asyncio.Queue()
         self.exit_code: int | None = None
         """None while it runs; minus the signal that ended it, as subprocess has it."""
 
@@ -46,7 +46,7 @@ class PytestChild:
         """Its process id, and that of its process group."""
         return self._process.pid
 
-    async def next_event(self, seconds: float) -> Event | None:
+    async def next_event(self, seconds: float) -> Heard | None:
         """The next thing it tells; None when it has ended and everything was told.
 
         Raises:
@@ -95,12 +95,19 @@ class PytestChild:
             return False
         *lines, self._rest = (self._rest + content).split(b"\n")
         for line in lines:
-            # A test may write what it likes to a descriptor that it guessed: what is no event is none.
-            with suppress(msgspec.DecodeError):
-                self._events.put_nowait(decode(line))
+            self._events.put_nowait(_read(line))
         if len(self._rest) > _LONGEST_LINE:
-            self._rest = b""
+            # No event begins like this: once its end comes, the whole line is one that can't be read.
+            self._rest = b"\0"
         return True
+
+
+def _read(line: bytes) -> Heard:
+    try:
+        return decode(line)
+    except msgspec.DecodeError:
+        # A test may write what it likes to a descriptor that it guessed, also into the middle of a line of ours.
+        return Unreadable()
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lomi.lab.child import ChildOrder, opened_child
-from lomi.lab.events import Finished, Listed, NotCollected
+from lomi.lab.events import Finished, Listed, NotCollected, Unreadable
 from lomi.lab.plan import PlanError, PlanFault, Tests
 from lomi.lab.shard import PlannedTest
 
@@ -28,6 +28,7 @@ async def listed_tests(
     found: list[PlannedTest] = []
     broken: list[NotCollected] = []
     status: int | None = None
+    unread = False
     with tempfile.TemporaryDirectory(prefix="lomi-lab-") as scratch:
         log = Path(scratch) / "listing.log"
         async with opened_child(ChildOrder(command, folder, environment, log)) as child:
@@ -45,11 +46,15 @@ async def listed_tests(
                     broken.append(event)
                 elif isinstance(event, Finished):
                     status = event.status
+                elif isinstance(event, Unreadable):
+                    unread = True
             tail = _tail(log)
     if broken:
         raise PlanError(*(_fault(f"{one.node} can't be collected", one.text[-_TAIL:]) for one in broken[:_SHOWN]))
     if status not in (0, _NO_TESTS):
         raise PlanError(_fault(f"pytest could not list the tests (exit status {status or child.exit_code})", tail))
+    if unread:
+        raise PlanError(_fault("pytest listed something that could not be read; is an id of a test over 1 MiB long?"))
     twice = [name for name, times in Counter(test.id for test in found).items() if times > 1]
     if twice:
         named = ", ".join(twice[:_SHOWN])

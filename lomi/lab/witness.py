@@ -118,8 +118,8 @@ class Witness:
         event = PhaseEnded(
             test=report.nodeid,
             when=report.when,
-            # A failure that was expected, and a pass that was not, are both what pytest does not hold against a test.
             outcome="passed" if hasattr(report, "wasxfail") else _OUTCOMES[report.outcome],
+            expected=hasattr(report, "wasxfail"),
             began=began,
             seconds=max(0.0, self._phase_began - began),
             reason=bounded(_reason(report)),

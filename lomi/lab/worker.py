@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lomi.lab.account import Account
 from lomi.lab.child import ChildOrder, PytestChild, opened_child
-from lomi.lab.events import Began, Ended, Event, PhaseEnded
+from lomi.lab.events import Began, Ended, Heard, PhaseEnded
 from lomi.lab.lanes import HostClock, Lane
 from lomi.lab.shard import Shard, Work
 from lomi.lab.witness import LEFT, PHONES, TESTS
@@ -106,7 +106,7 @@ class _Watch:
             return self._test_began + shard.test_s
         return self._heard + shard.worker_s
 
-    def _hear(self, event: Event) -> None:
+    def _hear(self, event: Heard) -> None:
         self._account.hear(event)
         self._heard = self._now()
         if isinstance(event, Began):

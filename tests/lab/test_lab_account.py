@@ -7,7 +7,19 @@ from hypothesis import strategies as st
 from lab import lab_values as values
 
 from lomi.lab.account import Account
-from lomi.lab.events import MOST_TEXT, Began, Ended, Event, Finished, NotCollected, PhaseEnded, bounded, decode, encode
+from lomi.lab.events import (
+    MOST_TEXT,
+    Began,
+    Ended,
+    Finished,
+    Heard,
+    NotCollected,
+    PhaseEnded,
+    Unreadable,
+    bounded,
+    decode,
+    encode,
+)
 from lomi.lab.lanes import HostClock, Lane
 from lomi.lab.shard import Part, Work
 
@@ -26,10 +38,11 @@ EVENTS = st.one_of(
     st.builds(Ended, test=st.sampled_from([*IDS, "other"]), at=st.floats(0, 9)),
     st.builds(NotCollected, node=st.sampled_from([*IDS, "tests/test_a.py"]), text=st.just("SyntaxError")),
     st.builds(Finished, status=st.integers(0, 5)),
+    st.builds(Unreadable),
 )
 
 
-def told(*events: Event) -> Account:
+def told(*events: Heard) -> Account:
     account = Account(WORKS, 7, "h")
     for event in events:
         account.hear(event)
@@ -41,7 +54,7 @@ def phase(test: str, when: str, outcome: str = "passed", **more: object) -> Phas
 
 
 @given(st.lists(EVENTS, max_size=40))
-def test_whatever_is_told_each_test_has_one_attempt_at_most(events: list[Event]) -> None:
+def test_whatever_is_told_each_test_has_one_attempt_at_most(events: list[Heard]) -> None:
     """Events in any order, about any test: attempts are of what was given out, once each, and a cut closes the rest."""
     account = told(*events)
     account.cut("infra_error", "gone", 10.0)
@@ -78,6 +91,35 @@ def test_a_skip_is_no_pass_and_silence_is_an_error_of_the_lab() -> None:
         ("skipped", "not today"),
         ("infra_error", "pytest said nothing about the test"),
     ]
+
+
+def test_what_was_not_told_may_have_been_a_failure() -> None:
+    """No pass without a call, nor with a lost line; a failure that was told stands, and a later test is free."""
+    one, two, three = IDS
+    account = told(Began(test=one, at=0.0), phase(one, "setup"), phase(one, "teardown"), Ended(test=one, at=1.0))
+    for event in (Began(test=two, at=1.0), phase(two, "call"), Unreadable(), Ended(test=two, at=2.0)):
+        account.hear(event)
+    for event in (Began(test=three, at=2.0), phase(three, "call"), Ended(test=three, at=3.0)):
+        account.hear(event)
+    assert [(attempt.verdict, attempt.reason) for attempt in account.attempts] == [
+        ("infra_error", "pytest said nothing about the call of the test"),
+        ("infra_error", "a line in which pytest told of the test could not be read"),
+        ("passed", ""),
+    ]
+    failed = phase(one, "call", "failed", reason="boom")
+    (attempt,) = told(Began(test=one, at=0.0), failed, Unreadable(), Ended(test=one, at=1.0)).attempts
+    assert (attempt.verdict, attempt.reason) == ("failed", "boom")
+    skipped = phase(one, "setup", "skipped", reason="not today")
+    (attempt,) = told(Began(test=one, at=0.0), skipped, Unreadable(), Ended(test=one, at=1.0)).attempts
+    assert attempt.verdict == "infra_error"
+
+
+def test_a_failure_in_the_set_up_that_was_expected_is_a_pass_without_a_call() -> None:
+    """As pytest has it: a test that is not to be run, or whose fixture fails as it was said to."""
+    one = IDS[0]
+    known = phase(one, "setup", reason="it failed, as expected", expected=True)
+    (attempt,) = told(Began(test=one, at=0.0), known, phase(one, "teardown"), Ended(test=one, at=1.0)).attempts
+    assert (attempt.verdict, attempt.reason) == ("passed", "it failed, as expected")
 
 
 def test_a_crash_belongs_to_the_test_that_ran() -> None:
@@ -142,6 +184,12 @@ def test_any_text_travels_between_processes(text: str) -> None:
     event = decode(encode(NotCollected(node="n", text=bounded(text))))
     assert isinstance(event, NotCollected)
     assert event.text == text.encode("utf-8", "backslashreplace").decode()
+
+
+@given(st.text('\x01a"\n\u20ac\U0001f600', max_size=50).map(lambda text: text * 5_000))
+def test_a_cut_text_is_short_in_json(text: str) -> None:
+    """What counts is what travels: a control character takes six bytes there, not one."""
+    assert len(encode(NotCollected(node="n", text=bounded(text)))) < MOST_TEXT + 200
 
 
 def test_long_text_is_cut_in_its_middle() -> None:
