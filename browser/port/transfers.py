@@ -19,10 +19,10 @@ from browser.port.lives import Lives
 from browser.port.seen import Seeing, already
 from browser.values import Acted
 from lomi.contract.artifact import BrowserSource
-from lomi.contract.browser import (
+from lomi.contract.browser import BrowserLogsInput
+from lomi.contract.browser_files import (
     BrowserDownloaded,
     BrowserDownloadInput,
-    BrowserLogsInput,
     BrowserUploaded,
     BrowserUploadInput,
     UploadTarget,
