@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -25,9 +26,12 @@ class FolderShelf:
         digest = hashlib.sha256(content).hexdigest()
         target = self._folder / digest
         if not target.exists():
-            beside = self._folder / f".{digest}.{os.getpid()}"
+            # A name of its own: others may put the same content at the same moment.
+            descriptor, name = tempfile.mkstemp(prefix=f".{digest}.", dir=self._folder)
+            beside = Path(name)
             try:
-                beside.write_bytes(content)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
                 beside.replace(target)
             finally:
                 beside.unlink(missing_ok=True)
