@@ -21,7 +21,7 @@ async def anchored(lab: Lab, content: bytes) -> str | None:
     """
     if len(content) > MOST_ANCHORED:
         return None
-    session = lab._session  # noqa: SLF001  its acts are to be among the session's receipts
+    session = lab.session  # its acts are to be among the session's receipts
     path = Path(session.workspace.project_path) / f"lomi-lab-{secrets.token_hex(8)}.json"
     sha256 = hashlib.sha256(content).hexdigest()
     try:

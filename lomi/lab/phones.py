@@ -233,7 +233,7 @@ async def made_phones(
     Raises:
         ToolError: refused.
     """
-    maker = PhoneMaker(lab._session, image)  # noqa: SLF001  its acts are to be among the session's receipts
+    maker = PhoneMaker(lab.session, image)  # its acts are to be among the session's receipts
     mark = secrets.token_hex(3)
     names = [f"lab-{mark}-{number}" for number in range(1, count + 1)]
     made: list[BrokerPhone] = []
