@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,23 +30,26 @@ async def broker_process(
     home: Path, instance: str = "first"
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[str]]]:
     """A broker in a process of its own, and the arguments of a helper that finds it."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(Path(__file__).with_name("mcp_broker_process.py")),
-        str(home),
-        instance,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stdout is not None
-        file, key = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
-        yield process, ["--discovery-file", file, "--discovery-key", key]
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-        process._transport.close()  # type: ignore[attr-defined]
+    # One that is killed leaves its socket behind: it goes with this folder.
+    with tempfile.TemporaryDirectory(prefix="lw-") as runtime:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(Path(__file__).with_name("mcp_broker_process.py")),
+            str(home),
+            instance,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "XDG_RUNTIME_DIR": runtime},
+        )
+        try:
+            assert process.stdout is not None
+            file, key = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+            yield process, ["--discovery-file", file, "--discovery-key", key]
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+            process._transport.close()  # type: ignore[attr-defined]
 
 
 def code_of(answer: dict[str, object]) -> str:
