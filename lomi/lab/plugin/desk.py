@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Literal, TypeVar
 
 import msgspec
 import pytest
@@ -20,6 +21,8 @@ from lomi.lab.plugin.options import Options, read_options
 from lomi.lab.plugin.place import OwnBroker, Place, reap_keepers
 from lomi.lab.plugin.stations import RECORD_ATTRIBUTE, Stations
 from lomi.lab.records import PHONES_VARIABLE, Cause
+
+ClosedT = TypeVar("ClosedT", Page, Terminal)
 
 IMAGE = "paper-36"
 QUEUE_S = 300.0
@@ -69,18 +72,17 @@ class Desk:
     @contextmanager
     def connected(self) -> Iterator[Lab]:
         """The connection of this process; the time to have it is boot time of the test that came first."""
-        with self._now().measuring("boot"):
-            opening = self._place.connecting()
-            lab = opening.__enter__()
-        self._lab = lab
-        self._now().uses(lab)
-        try:
-            yield lab
-        finally:
-            self._makers.delete_all(lab)
-            self._lab = None
-            opening.__exit__(None, None, None)
-            reap_keepers()
+        with ExitStack() as opened:
+            opened.callback(reap_keepers)
+            with self._now().measuring("boot"):
+                lab = opened.enter_context(self._place.connecting())
+            self._lab = lab
+            self._now().uses(lab)
+            try:
+                yield lab
+            finally:
+                self._makers.delete_all(lab)
+                self._lab = None
 
     @contextmanager
     def phone(self, lab: Lab, request: pytest.FixtureRequest) -> Iterator[Phone]:
@@ -160,14 +162,8 @@ class Desk:
             pytest.fail("lomi: no origin is granted; give --lomi-origin URL, or ini lomi_origins", pytrace=False)
         with attempt.measuring("boot"):
             page = lab.page("about:blank")
-        attempt.pages.append(page)
-        attempt.took("page", "page", page)
-        try:
+        with _kept(attempt, "page", page, attempt.pages):
             yield page
-        finally:
-            attempt.pages.remove(page)
-            if not page.closed:
-                _quietly(page.close)
 
     @contextmanager
     def terminal(self, lab: Lab) -> Iterator[Terminal]:
@@ -175,14 +171,8 @@ class Desk:
         attempt = self._now()
         with attempt.measuring("boot"):
             terminal = lab.terminal(title="pytest")
-        attempt.terminals.append(terminal)
-        attempt.took("terminal", "terminal", terminal)
-        try:
+        with _kept(attempt, "terminal", terminal, attempt.terminals):
             yield terminal
-        finally:
-            attempt.terminals.remove(terminal)
-            if not terminal.closed:
-                _quietly(terminal.close)
 
     @property
     def worker(self) -> str:
@@ -205,7 +195,7 @@ class Desk:
             return
         attempt.phase_took(report.when, report.duration)
         error = call.excinfo.value if call.excinfo is not None else None
-        if report.when != "teardown" and (not report.passed or self._always) and report.when == "call":
+        if report.when == "call" and (not report.passed or self._always):
             self._look(attempt, error, failed=report.failed or hasattr(report, "wasxfail"))
         elif report.when != "call" and report.failed and not attempt.infra:
             self._look(attempt, error, failed=True)
@@ -289,8 +279,22 @@ def _as_infra(report: pytest.TestReport) -> None:
         del report.wasxfail
 
 
-def _quietly(end: object) -> None:
+@contextmanager
+def _kept(
+    attempt: Attempt, kind: Literal["page", "terminal"], device: ClosedT, devices: list[ClosedT]
+) -> Iterator[None]:
+    """A page or a terminal among those of the attempt; closed afterwards, unless the test did."""
+    devices.append(device)
+    attempt.took(kind, kind, device)
+    try:
+        yield
+    finally:
+        devices.remove(device)
+        if not device.closed:
+            _quietly(device.close)
+
+
+def _quietly(end: Callable[[], object]) -> None:
     """Let go of a device that may be gone."""
-    assert callable(end)
     with suppress(ToolError, BrokerFaultError):
         end()

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lomi.lab.plugin import desk_of
+
 if TYPE_CHECKING:
     from lomi.client.lab import Lab, Page, Phone, Terminal
 
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def lab(request: pytest.FixtureRequest) -> Generator["Lab"]:
     """This process's session with the broker: the one that runs, or one that is started for the run."""
-    from lomi.lab.plugin import desk_of  # noqa: PLC0415
-
     with desk_of(request.config).connected() as connected:
         yield connected
 
@@ -21,8 +21,6 @@ def lab(request: pytest.FixtureRequest) -> Generator["Lab"]:
 @pytest.fixture
 def phone(lab: "Lab", request: pytest.FixtureRequest) -> Generator["Phone"]:
     """A running phone under this test's own lease."""
-    from lomi.lab.plugin import desk_of  # noqa: PLC0415
-
     with desk_of(request.config).phone(lab, request) as leased:
         yield leased
 
@@ -30,8 +28,6 @@ def phone(lab: "Lab", request: pytest.FixtureRequest) -> Generator["Phone"]:
 @pytest.fixture
 def lomi_page(lab: "Lab", request: pytest.FixtureRequest) -> Generator["Page"]:
     """A blank page in a browser context of its own."""
-    from lomi.lab.plugin import desk_of  # noqa: PLC0415
-
     with desk_of(request.config).page(lab) as opened:
         yield opened
 
@@ -39,7 +35,5 @@ def lomi_page(lab: "Lab", request: pytest.FixtureRequest) -> Generator["Page"]:
 @pytest.fixture
 def terminal(lab: "Lab", request: pytest.FixtureRequest) -> Generator["Terminal"]:
     """A terminal in the project's root."""
-    from lomi.lab.plugin import desk_of  # noqa: PLC0415
-
     with desk_of(request.config).terminal(lab) as made:
         yield made

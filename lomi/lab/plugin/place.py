@@ -8,13 +8,14 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import lomi
 from lomi.client.lab import Lab
+from lomi.demo.broker import lomi_command
 from lomi.lab.plugin.stations import keeper_lives
 from lomi.link.errors import BrokerAbsentError
 
@@ -86,7 +87,8 @@ class Place:
     def _home(self) -> Path:
         return self._wanted.home or self._root / "h"
 
-    def connecting(self) -> AbstractContextManager[Lab]:
+    @contextmanager
+    def connecting(self) -> Iterator[Lab]:
         """A connection to the broker that was found at first, or to the run's own, started if it does not run.
 
         Raises:
@@ -94,27 +96,28 @@ class Place:
             NoBrokerError: the run's own did not start.
             ToolError: not paired, or nothing granted.
         """
-        return self._connecting()
-
-    @contextmanager
-    def _connecting(self) -> Iterator[Lab]:
-        if self._own is not True and not (self._root / "own").exists():
-            opened = lomi.connect(home=self._wanted.home, environment=self._environment)
-            try:
-                lab = opened.__enter__()
-            except BrokerAbsentError:
-                # In a worker of `lomi lab run` the broker is the lab's: one that is gone is an error of the lab.
-                if self._own is False or "LOMI_LAB_LEFT" in self._environment:
-                    raise
-            else:
-                self._own = False
-                with _leaving(opened):
-                    yield lab
-                return
-        self._own = True
-        token = self._started()
-        with lomi.connect(label=LABEL, token=token, home=self._home, environment=self._environment) as lab:
+        with ExitStack() as opened:
+            lab = self._found(opened)
+            if lab is None:
+                self._own = True
+                token = self._started()
+                own = lomi.connect(label=LABEL, token=token, home=self._home, environment=self._environment)
+                lab = opened.enter_context(own)
             yield lab
+
+    def _found(self, opened: ExitStack) -> Lab | None:
+        """A connection to a broker that ran before; None where the run's own is to be used."""
+        if self._own or (self._root / "own").exists():
+            return None
+        try:
+            lab = opened.enter_context(lomi.connect(home=self._wanted.home, environment=self._environment))
+        except BrokerAbsentError:
+            # In a worker of `lomi lab run` the broker is the lab's: one that is gone is an error of the lab.
+            if self._own is False or "LOMI_LAB_LEFT" in self._environment:
+                raise
+            return None
+        self._own = False
+        return lab
 
     def _started(self) -> str:
         """The token of the run's own broker, which now runs."""
@@ -142,7 +145,7 @@ class Place:
         up = ["up", "--headless", "--policy", str(policy), "--project", str(self._wanted.project), "--json"]
         keeper_file = Path(__file__).with_name("keeper.py")
         keeper = subprocess.Popen(
-            [sys.executable, "-I", str(keeper_file), str(self._run_pid), str(self._root), *_lomi(), *up],
+            [sys.executable, "-I", str(keeper_file), str(self._run_pid), str(self._root), *lomi_command(), *up],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             env={**kept, "LOMI_HOME": str(self._home), "TMPDIR": str(scratch)},
@@ -165,14 +168,6 @@ def reap_keepers() -> None:
     _keepers[:] = [keeper for keeper in _keepers if keeper.poll() is None]
 
 
-@contextmanager
-def _leaving(opened: AbstractContextManager[Lab]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        opened.__exit__(None, None, None)
-
-
 def _write_private(path: Path, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as target:
@@ -185,9 +180,3 @@ def _last_words(path: Path) -> str:
     except OSError:
         said = []
     return " | ".join(said) or "it said nothing"
-
-
-def _lomi() -> Sequence[str]:
-    """The `lomi` of this interpreter's environment."""
-    beside = Path(sys.executable).with_name("lomi")
-    return [str(beside)] if beside.exists() else [sys.executable, "-c", "from lomi.cli.main import main; main()"]
