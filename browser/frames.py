@@ -21,7 +21,8 @@ _SEPARATE: dict[str, object] = {
     "autoAttach": True,
     "waitForDebuggerOnStart": True,
     "flatten": True,
-    "filter": [{"type": "iframe"}, {"exclude": True}],
+    # A worker that is not reported waits for its debugger for ever.
+    "filter": [{"type": "iframe"}, {"type": "worker"}, {"exclude": True}],
 }
 
 
@@ -90,6 +91,7 @@ class _Within(msgspec.Struct, rename="camel"):
 
 class _TargetFacts(msgspec.Struct, rename="camel"):
     target_id: str = ""
+    type: str = "iframe"
 
 
 class _Separate(msgspec.Struct, rename="camel"):
@@ -236,9 +238,25 @@ class FrameTree:
     def _separate(self, parent: Session, event: _Separate) -> None:
         """A frame moves into a process of its own; it is stopped there until we follow it."""
         session = self._child(event.session_id)
+        if event.target_info.type == "worker":
+            self._let_run(parent, session)
+            return
         self._coming.add(session)
         session.on_ended.append(lambda: self._spawn(self._lost(parent, session, event.target_info.target_id)))
         self._spawn(self._adopt(session))
+
+    def _let_run(self, parent: Session, worker: Session) -> None:
+        """Start a worker, and whatever workers it begins itself; nothing else of them is followed."""
+
+        def with_parent() -> None:
+            worker.end("closed")
+
+        parent.on_ended.append(with_parent)
+        worker.on_ended.append(lambda: parent.on_ended.remove(with_parent))
+        listen(worker, "Target.attachedToTarget", _Separate, lambda event: self._separate(worker, event), self._faults)
+        listen(worker, "Target.detachedFromTarget", _SessionGone, self._separate_gone, self._faults)
+        worker.post("Target.setAutoAttach", _SEPARATE)
+        worker.post("Runtime.runIfWaitingForDebugger")
 
     async def _adopt(self, session: Session) -> None:
         try:

@@ -135,7 +135,7 @@ class Session:
         for answer, _ in self._waiting.values():
             if not answer.done():
                 answer.set_exception(PageEndedError(reason))
-        for told in self.on_ended:
+        for told in tuple(self.on_ended):
             told()
 
     def receive(self, message: _Message) -> None:

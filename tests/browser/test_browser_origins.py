@@ -186,3 +186,34 @@ async def test_peer_connections_are_off(site: Site, held: Page) -> None:
     await visit(held, site.show("<iframe srcdoc='x'></iframe>"))
     script = "[typeof RTCPeerConnection, typeof frames[0].RTCPeerConnection, typeof WebTransport].join()"
     assert await Probe(held).evaluate(script) == "undefined,undefined,undefined"
+
+
+async def test_workers_run_and_stay_in(site: Site, foreign: Site, held: Page) -> None:
+    """A page's worker, and the worker that it begins, run, talk to the site alone, and end with it."""
+    script = {"content-type": "text/javascript"}
+    ask = f"""const asked = (url) => fetch(url, {{mode: 'no-cors'}}).then((answer) => answer.status, () => 'failed');
+    const told = (who) => Promise.all([asked('/' + who), asked('{foreign.url}/any')]).then(([home, out]) =>
+      postMessage(`${{who}} ${{home}} ${{out}}`));"""
+    begin = "new Worker('/nested.js').onmessage = (event) => postMessage(event.data); told('outer')"
+    site.pages["/outer.js"] = Answer((ask + begin).encode(), headers=script)
+    site.pages["/nested.js"] = Answer((ask + "told('nested')").encode(), headers=script)
+    for who in ("outer", "nested"):
+        site.show("", f"/{who}")
+    sessions = held.context.chromium._connection.sessions
+    before = set(sessions)
+    worker = "const told = []; new Worker('/outer.js').onmessage = (event) => told.push(event.data)"
+    await visit(held, site.show(f"<h1>Home</h1><script>{worker}</script>"))
+    await Probe(held).until("() => told.length === 2")
+    said = await Probe(held).evaluate("told.sort()")
+    assert [line.rsplit(" ", 1)[0] for line in said] == ["nested 200", "outer 200"]
+    assert foreign.requests == []
+    assert [entry.url for entry in held.network.read().entries] == [site.url + "/", site.url + "/outer.js"]
+    workers = [session for name, session in sessions.items() if name not in before]
+    assert len(workers) == 2
+    ends: asyncio.Queue[None] = asyncio.Queue()
+    for session in workers:
+        session.on_ended.append(lambda: ends.put_nowait(None))
+    await navigate.close(held)
+    async with asyncio.timeout(5):
+        for _ in workers:
+            await ends.get()
