@@ -180,11 +180,13 @@ def _joined(place: "ClusterPlace", token: str | None, name: str) -> str:
 
 def _access(place: "ClusterPlace", policy_file: Path | None, image: str, phones: int) -> "Access":
     from lomi.disk.refusal import DiskRefusedError
-    from lomi.lab.host_policy import Access, own_access
+    from lomi.lab.host_policy import Access, TokenMissingError, own_access
 
     if policy_file is None:
         try:
             return own_access(place.folder, image, phones)
+        except TokenMissingError as error:
+            fail(str(error), "put the token's file back, or move the policy away: a new one comes with a new token")
         except DiskRefusedError as error:
             fail(f"the home can't be used: {error}", "choose another with LOMI_HOME")
     label, token = os.environ.get("LOMI_CLIENT_LABEL"), os.environ.get("LOMI_CLIENT_TOKEN")

@@ -18,6 +18,10 @@ _DECIDED = ("lomi_android_install_apk", "lomi_android_device_manage")
 _MOST_TOKEN = 256
 
 
+class TokenMissingError(Exception):
+    """Raised where a policy is there without the token that it names by its hash; the policy is left as it is."""
+
+
 class Access(NamedTuple):
     """The policy file of a host's broker, and what its workers prove themselves with."""
 
@@ -31,6 +35,7 @@ def own_access(folder: Path, image: str, phones: int) -> Access:
 
     Raises:
         DiskRefusedError: one of them is not this user's alone.
+        TokenMissingError: there is a policy, and no token.
     """
     policy, kept = folder / "policy.toml", folder / "lab.token"
     try:
@@ -39,7 +44,12 @@ def own_access(folder: Path, image: str, phones: int) -> Access:
         if error.reason is not Reason.NOT_FOUND:
             raise
     token = secrets.token_urlsafe(32)
-    write_private(policy, _text(token, image, phones).encode())
+    try:
+        write_private(policy, _text(token, image, phones).encode(), replace=False)
+    except DiskRefusedError as error:
+        if error.reason is not Reason.EXISTS:
+            raise
+        raise TokenMissingError(f"{policy} is there, and {kept.name}, which proves this host to it, is not") from error
     write_private(kept, token.encode())
     return Access(policy, LABEL, token)
 
