@@ -40,16 +40,16 @@ def own_access(folder: Path, image: str, phones: int) -> Access:
     policy, kept = folder / "policy.toml", folder / "lab.token"
     try:
         return Access(policy, LABEL, read_private(kept, _MOST_TOKEN).decode())
-    except DiskRefusedError as error:
-        if error.reason is not Reason.NOT_FOUND:
+    except DiskRefusedError as absent:
+        if absent.reason is not Reason.NOT_FOUND:
             raise
     token = secrets.token_urlsafe(32)
     try:
         write_private(policy, _text(token, image, phones).encode(), replace=False)
-    except DiskRefusedError as error:
-        if error.reason is not Reason.EXISTS:
+    except DiskRefusedError as taken:
+        if taken.reason is not Reason.EXISTS:
             raise
-        raise TokenMissingError(f"{policy} is there, and {kept.name}, which proves this host to it, is not") from error
+        raise TokenMissingError(f"{policy} is there, and {kept.name}, which proves this host to it, is not") from taken
     write_private(kept, token.encode())
     return Access(policy, LABEL, token)
 
