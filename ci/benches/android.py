@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> Report:
             stack.enter_context(closing(ours.stdio))
             raw = RawAdb(broker)
             theirs = MobileMcp(there, raw, broker.root)
-            stack.enter_context(closing(theirs.stdio))
+            stack.enter_context(closing(theirs))
             _measure(board, ours, raw, theirs, rounds)
             asyncio.run(_shell_calls(board, raw, rounds))
         _judge(report, board, profile)

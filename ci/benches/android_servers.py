@@ -1,8 +1,10 @@
 """One simulated phone and the three who drive it: Lomi over MCP, raw adb, and `@mobilenext/mobile-mcp`."""
 
+import asyncio
 import io
 import json
 import os
+import secrets
 import subprocess
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,8 @@ from PIL import Image
 from benches.broker import Broker, Session
 from benches.peers import Peers
 from benches.stdio import BenchFailedError, Stdio, text_of
+from devices.processes import MARKER_VARIABLE, carriers, end_processes
+from devices.world import World
 
 PACKAGE = "lomi.paper.form"
 BOX = "agree"
@@ -137,8 +141,10 @@ class MobileMcp:
         tools = directory / "sdk" / "platform-tools"
         tools.mkdir(parents=True)
         (tools / "adb").symlink_to(raw.binary)
+        self._marker = secrets.token_hex(16)
         environment = {
             **raw.environment,
+            MARKER_VARIABLE: self._marker,
             "ANDROID_HOME": str(tools.parent),
             "HOME": str(directory),
             "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
@@ -166,6 +172,11 @@ class MobileMcp:
     def capture(self) -> None:
         """Take a picture."""
         self.stdio.call("mobile_take_screenshot", device=self._device, maxSize=EDGE)
+
+    def close(self) -> None:
+        """End the server, and the daemon that it starts and leaves running."""
+        self.stdio.close()
+        asyncio.run(end_processes(carriers(self._marker), world=World(), term_s=3.0, kill_s=3.0))
 
 
 def _shrunk(png: bytes) -> bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from qualifying import sources
 
 ROOT = Path(__file__).parents[2]
 PASSES = "echo '==== 7 passed, 1 skipped in 0.42s ===='; echo 'SKIPPED [1] tests/real/x.py:9: no SDK here'"
@@ -185,11 +186,6 @@ def test_a_history_that_cannot_be_read_is_not_overwritten(bench: Bench) -> None:
 
 def test_the_hash_of_the_tree_can_be_had_by_hand(bench: Bench) -> None:
     """The command on the page gives the same hash, in a checkout of its own; what is not committed is named."""
-    sys.path.insert(0, str(ROOT / "ci"))
-    try:
-        from qualifying import sources
-    finally:
-        sys.path.remove(str(ROOT / "ci"))
     files = {"b.py": "b", "a é.py": "a", "docs/qualification.md": "page"}
     checkout = _checkout(bench.place / "a checkout", files)
     by_hand = subprocess.run(["bash", "-c", sources.BY_HAND], cwd=checkout, capture_output=True, text=True, check=True)
