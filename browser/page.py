@@ -34,6 +34,16 @@ MOST_NODES = 200
 _LISTED_HOSTS = 64
 
 
+def started(tasks: asyncio.TaskGroup, work: Coroutine[object, object, object]) -> bool:
+    """Start a task; False when the pool that it belongs to is ending, and with it all that the task is about."""
+    try:
+        tasks.create_task(work)
+    except RuntimeError:
+        work.close()
+        return False
+    return True
+
+
 class Attempt(Generic[T]):
     """A call that goes on in the background while its caller waits for it or for something else."""
 
@@ -51,6 +61,11 @@ class Attempt(Generic[T]):
         finally:
             self.done = True
             finished()
+
+    def fail(self, error: BrowserError) -> None:
+        """It is over without having begun."""
+        self._error = error
+        self.done = True
 
     def result(self) -> T:
         """The call's answer, or its error raised."""
@@ -241,7 +256,9 @@ class Page:
     def background(self, work: Coroutine[object, object, T]) -> Attempt[T]:
         """Start a call whose end wakes the page's waiters."""
         attempt: Attempt[T] = Attempt()
-        self.tasks.create_task(attempt.run(work, self.activity.stir))
+        if not started(self.tasks, attempt.run(work, self.activity.stir)):
+            work.close()
+            attempt.fail(PageEndedError("engine_stopped"))
         return attempt
 
     def _follow_up(self, work: Coroutine[object, object, None]) -> None:

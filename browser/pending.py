@@ -312,9 +312,13 @@ class Pending:
         handle.on_received = received
         ended = await handle.over()
         if ended == "completed":
-            received((await asyncio.to_thread(handle.path.stat)).st_size)
+            try:
+                received((await asyncio.to_thread(handle.path.stat)).st_size)
+            except OSError:  # dropped meanwhile, with its file
+                ended = "lost"
         download = self.downloads.get(name)
         if download is None:
+            await handle.delete()  # it was dropped while its last bytes were written
             return
         kept = ended == "completed" and most <= MOST_DOWNLOAD_BYTES
         if most > MOST_DOWNLOAD_BYTES:

@@ -12,7 +12,7 @@ from browser.human import HumanHand
 from browser.inspector.chromium import Context, DownloadFile, Target
 from browser.logs import Logs
 from browser.network import Network
-from browser.page import Page
+from browser.page import Page, started
 from browser.pending import Pending
 from browser.screencast import Screencast
 from browser.values import Viewport
@@ -87,7 +87,7 @@ class Profile:
             return await self._first(generation)
         except BaseException:
             self._closing = True
-            self._engine.tasks.create_task(self._close())
+            started(self._engine.tasks, self._close())
             raise
 
     async def _first(self, generation: str) -> Page:
@@ -110,7 +110,7 @@ class Profile:
                 if target.opener in {None, page.target.id}:
                     page.popup_arrived(None)
         else:
-            self._engine.tasks.create_task(self._admit_popup(target))
+            started(self._engine.tasks, self._admit_popup(target))
 
     def _download(self, file: DownloadFile) -> bool:
         for page in self.pages.values():
@@ -186,12 +186,13 @@ class Profile:
         if self.pages.pop(page.generation, None) is None:
             return
         for directory in page.staged:
-            self._engine.tasks.create_task(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
+            if not started(self._engine.tasks, asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)):
+                shutil.rmtree(directory, ignore_errors=True)
         self._engine.pages.pop(page.generation, None)
         self._engine.release()
         if not self.pages and not self._closing:
             self._closing = True
-            self._engine.tasks.create_task(self._close())
+            started(self._engine.tasks, self._close())
 
     async def _close(self) -> None:
         try:

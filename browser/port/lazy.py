@@ -1,11 +1,14 @@
 """The engine, started when the first page is wanted: a broker that opens none carries none."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 
 from browser.engine import Engine, EngineSettings, running
 from browser.errors import EngineUnavailableError
 from browser.process import limitations
+
+_log = logging.getLogger("browser")
 
 
 class LazyEngine:
@@ -34,12 +37,19 @@ class LazyEngine:
         try:
             async with running(self._settings, environment=self._environment) as pool:
                 engine.set_result(pool)
-                await self._over.wait()
+                try:
+                    await self._over.wait()
+                except asyncio.CancelledError:
+                    self._engine = None  # the next page gets a pool of its own, while this one ends
+                    raise
         except OSError as error:
             # The driver did not start: whoever waits is told, and the next page tries again.
             self._engine = None
             if not engine.done():
                 engine.set_exception(EngineUnavailableError("engine_start_failed", said=str(error)[:300]))
+        except ExceptionGroup:
+            # A task of the pool failed in a way it does not document: its pages have ended with it, and nothing else.
+            _log.exception("the browser engine's pool failed")
 
     def close(self) -> None:
         """Let the engine end, if there is one."""

@@ -23,6 +23,7 @@ from browser.errors import (
     UnresponsiveError,
 )
 from browser.page import Page
+from browser.port.lazy import LazyEngine
 from browser.process import identify
 from browser.wire import send
 
@@ -38,6 +39,7 @@ async def main():
         await asyncio.sleep(60)
 asyncio.run(main())
 """
+"""The owner that is killed in its sleep, which ends it where the test can't."""
 
 
 def _gone(pid: int, started: int, profile: Path) -> bool:
@@ -89,6 +91,30 @@ async def test_a_crash_ends_every_generation_and_the_next_open_works() -> None:
         assert again.generation not in {page.generation for page in pages}
         assert (await visit(again, site.url + "/")).nodes
         assert engine.starts == 2
+
+
+async def test_a_fault_in_the_pool_ends_its_pages_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    """An undocumented failure of one of its tasks ends every page with a reason; the next page has a new engine."""
+
+    async def fails() -> None:
+        raise LookupError("a fault of ours")
+
+    async with asyncio.TaskGroup() as tasks:
+        lazy = LazyEngine(EngineSettings(), os.environ, tasks)
+        pool = await lazy.get()
+        page = await pool.open()
+        pool.tasks.create_task(fails())
+        with pytest.raises(EngineUnavailableError):
+            await pool.open()
+        await page.ended.wait()
+        assert page.activity.ended == "engine_stopped"
+        with pytest.raises(PageEndedError):
+            await page.snapshot()
+        assert pool.process is not None
+        assert await asyncio.to_thread(_gone, pool.process.pid, pool.process.started, Path(pool.process.profile))
+        assert (await (await lazy.get()).open()).activity.ended is None
+        lazy.close()
+    assert "a fault of ours" in caplog.text
 
 
 async def test_a_page_crash_ends_one_generation() -> None:

@@ -188,6 +188,38 @@ async def test_a_download_without_end_is_stopped_at_its_bound(page: Page, monkey
     assert (done.state, done.reason, done.path) == ("failed", "too_large", None)
 
 
+async def test_a_download_dropped_as_it_completes_ends_nothing_else(site: Site, page: Page, engine: Engine) -> None:
+    """Its file goes while its size is asked for: nothing of it is left, and every page of the engine goes on."""
+    site.pages["/file"] = Answer(b"x" * 10, headers={"content-disposition": "attachment", "content-type": "text/odd"})
+    snapshot = await visit(page, site.show("<a href=/file>Get</a>"))
+    over, shelf = asyncio.Event(), page.pending._kept_downloads
+    files: list[Path] = []
+
+    def begun(download: object) -> None:
+        assert isinstance(download, pending.Download)
+        handle, _ = shelf._held[download.id]
+        complete = handle.end
+
+        def dropped_first(state: str) -> None:
+            shelf.lapse(download.id)
+            handle.path.unlink()
+            complete(state)
+            over.set()
+
+        handle.end = dropped_first  # type: ignore[method-assign]
+        files.append(handle.path)
+
+    page.pending.on_change.append(begun)
+    acted = await actions.click(page, node(snapshot, "link").ref)
+    await over.wait()
+    with pytest.raises(NoSuchThingError):
+        await page.pending.downloaded(acted.observation.downloads[0], 5)
+    other = await engine.open()
+    assert (await visit(other, site.url + "/")).nodes
+    await navigate.close(other)
+    assert not files[0].exists()
+
+
 async def test_an_ended_page_forgets_what_was_pending(site: Site, page: Page) -> None:
     """A page that closes with a dialog open leaves no timer and no dialog."""
     snapshot = await visit(page, site.show("<button onclick=\"alert('x')\">Ask</button>"))
