@@ -17,9 +17,29 @@ from lomi.client.loop_thread import loop_thread
 from lomi.contract.model import Result
 
 T = TypeVar("T")
+PanelT_co = TypeVar("PanelT_co", bound=aio.Phone | aio.Page | aio.Terminal, covariant=True)
 
 
-class Phone(Face[aio.Phone]):
+class OnPanel(Face[PanelT_co]):
+    """What phones, pages and terminals have in common."""
+
+    @property
+    def panel_id(self) -> str:
+        """The panel that we see it through."""
+        return self._source.panel_id
+
+    @property
+    def generation(self) -> str:
+        """The present life, the only one of a page or a terminal; StaleGenerationError of a phone that has none."""
+        return self._source.generation
+
+    @property
+    def receipts(self) -> tuple[Act[Result], ...]:
+        """The acts on it in the order of their ends."""
+        return self._source.receipts
+
+
+class Phone(OnPanel[aio.Phone]):
     """One phone, made by `Lab.phone`."""
 
     @property
@@ -33,19 +53,9 @@ class Phone(Face[aio.Phone]):
         return self._source.device_id
 
     @property
-    def panel_id(self) -> str:
-        """The panel that we see it through."""
-        return self._source.panel_id
-
-    @property
     def simulated(self) -> bool:
         """Whether it is a `paper` phone and not Android."""
         return self._source.simulated
-
-    @property
-    def generation(self) -> str:
-        """The present life; raises StaleGenerationError where it was not started."""
-        return self._source.generation
 
     @property
     def running(self) -> bool:
@@ -61,11 +71,6 @@ class Phone(Face[aio.Phone]):
     def leased(self) -> bool:
         """Whether this session took control of the present life."""
         return self._source.leased
-
-    @property
-    def receipts(self) -> tuple[Act[Result], ...]:
-        """The acts on this phone in the order of their ends."""
-        return self._source.receipts
 
     start = Shown(aio.Phone.start)
     stop = Shown(aio.Phone.stop)
@@ -92,18 +97,8 @@ class Phone(Face[aio.Phone]):
     log = Shown(aio.Phone.log)
 
 
-class Page(Face[aio.Page]):
+class Page(OnPanel[aio.Page]):
     """One page, made by `Lab.page`."""
-
-    @property
-    def panel_id(self) -> str:
-        """Its panel."""
-        return self._source.panel_id
-
-    @property
-    def generation(self) -> str:
-        """Its one life."""
-        return self._source.generation
 
     @property
     def url(self) -> str:
@@ -114,11 +109,6 @@ class Page(Face[aio.Page]):
     def closed(self) -> bool:
         """Whether this client closed it."""
         return self._source.closed
-
-    @property
-    def receipts(self) -> tuple[Act[Result], ...]:
-        """The acts on this page in the order of their ends."""
-        return self._source.receipts
 
     goto = Shown(aio.Page.goto)
     click = Shown(aio.Page.click)
@@ -145,28 +135,13 @@ class Page(Face[aio.Page]):
     stop_trace = Shown(aio.Page.stop_trace)
 
 
-class Terminal(Face[aio.Terminal]):
+class Terminal(OnPanel[aio.Terminal]):
     """One terminal, made by `Lab.terminal`."""
-
-    @property
-    def panel_id(self) -> str:
-        """Its panel."""
-        return self._source.panel_id
-
-    @property
-    def generation(self) -> str:
-        """Its shell's one life."""
-        return self._source.generation
 
     @property
     def closed(self) -> bool:
         """Whether this client closed it."""
         return self._source.closed
-
-    @property
-    def receipts(self) -> tuple[Act[Result], ...]:
-        """The acts on this terminal in the order of their ends."""
-        return self._source.receipts
 
     run = Shown(aio.Terminal.run)
     send = Shown(aio.Terminal.send)

@@ -1,11 +1,12 @@
 """Looking again until something is there: the one loop behind every name that is resolved, bounded in time."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from lomi.client.errors import ToolError
-from lomi.client.names import UnresolvedNameError
+from lomi.client.names import ItemT, Name, UnresolvedNameError, View
 
 T = TypeVar("T")
 
@@ -42,3 +43,28 @@ async def again(once: Callable[[], Awaitable[T]], timeout_s: float) -> T:
                 raise
         await asyncio.sleep(pause)
         pause = min(_MOST_S, pause * 1.6)
+
+
+class Looking(ABC, Generic[ItemT]):
+    """What shows things that have names."""
+
+    @abstractmethod
+    async def _view(self) -> View[ItemT]:
+        """What is there now."""
+
+    async def find(self, target: Name, timeout_s: float = TIMEOUT_S) -> ItemT:
+        """The one thing that a name means, as soon as it is there.
+
+        Raises:
+            NameAbsentError: it did not appear in time; the error lists what is there.
+            NameAmbiguousError: several things have that name; the error lists them.
+        """
+
+        async def once() -> ItemT:
+            return (await self._view()).one(target)[1]
+
+        return await again(once, timeout_s)
+
+    async def shows(self, target: Name) -> bool:
+        """Whether something has that name now."""
+        return bool((await self._view()).matches(target))

@@ -1,17 +1,17 @@
 """What a page shows: snapshots, names in them, pictures, its console."""
 
 import re
-from collections import deque
 from typing import Literal, TypedDict
 
 from msgspec import UnsetType
 
-from lomi.client.acts import MOST_KEPT, Act, Capture
-from lomi.client.aio.looking import TIMEOUT_S, again
+from lomi.client.acts import Act, Capture
+from lomi.client.aio.acting import Acting
+from lomi.client.aio.looking import TIMEOUT_S, Looking
 from lomi.client.aio.session import Session
 from lomi.client.errors import BrokerFaultError
-from lomi.client.names import Name, Ref, Target, View, page_view
-from lomi.contract.artifact import Artifact, ArtifactFound
+from lomi.client.names import Ref, Target, View, page_view
+from lomi.contract.artifact import Artifact
 from lomi.contract.browser import (
     BrowserLogs,
     BrowserLogsInput,
@@ -44,6 +44,14 @@ class Leased(TypedDict):
     lease_id: str
 
 
+class OnPage(TypedDict):
+    """What each read of a page repeats."""
+
+    workspace_id: str
+    panel_id: str
+    browser_generation: str
+
+
 class OnDocument(TypedDict):
     """The document that an act is meant for."""
 
@@ -65,7 +73,7 @@ class PageIdentity(TypedDict):
     lease_id: str
 
 
-class PageScreen:
+class PageScreen(Acting, Looking[PageElement]):
     """A page that can be looked at.
 
     Attributes:
@@ -76,22 +84,12 @@ class PageScreen:
     """
 
     def __init__(self, session: Session, identity: PageIdentity, navigation_id: str, url: str) -> None:
-        self._session = session
-        self.panel_id = identity["panel_id"]
+        super().__init__(session, identity["panel_id"])
         self.generation = identity["generation"]
         self._lease_id = identity["lease_id"]
         self._navigation_id = navigation_id
         self.url = url
         self.closed = False
-        self._acts: deque[Act[Result]] = deque(maxlen=MOST_KEPT)
-
-    @property
-    def receipts(self) -> tuple[Act[Result], ...]:
-        """The acts on this page in the order of their ends."""
-        return tuple(self._acts)
-
-    def _keep(self, act: Act[Result]) -> None:
-        self._acts.append(act)
 
     def _arrived(self, navigation_id: str, url: str | None) -> None:
         self._navigation_id = navigation_id
@@ -100,14 +98,17 @@ class PageScreen:
     def _leased(self) -> Leased:
         return Leased(panel_id=self.panel_id, browser_generation=self.generation, lease_id=self._lease_id)
 
+    def _where(self) -> OnPage:
+        return OnPage(
+            workspace_id=self._session.workspace_id, panel_id=self.panel_id, browser_generation=self.generation
+        )
+
     async def snapshot(self, query: str | None = None) -> BrowserSnapshot:
         """The page's elements as they are; `query` finds by text, role or id in the whole document."""
         seen = await self._session.read(
             "lomi_browser_snapshot",
             BrowserSnapshotInput(
-                workspace_id=self._session.workspace_id,
-                panel_id=self.panel_id,
-                browser_generation=self.generation,
+                **self._where(),
                 max_nodes=_MOST_NODES,
                 max_bytes=_MOST_BYTES,
                 form="elements",
@@ -120,34 +121,12 @@ class PageScreen:
 
     async def outline(self) -> str:
         """The page in short lines with refs, as an agent reads it."""
-        given = BrowserSnapshotInput(
-            workspace_id=self._session.workspace_id,
-            panel_id=self.panel_id,
-            browser_generation=self.generation,
-            form="outline",
-        )
+        given = BrowserSnapshotInput(**self._where(), form="outline")
         return (await self._session.answer("lomi_browser_snapshot", given)).text
 
     async def _view(self) -> View[PageElement]:
         seen = await self.snapshot()
         return page_view(seen.url, seen)
-
-    async def find(self, target: Name, timeout_s: float = TIMEOUT_S) -> PageElement:
-        """The one element that a name means, as soon as it is there.
-
-        Raises:
-            NameAbsentError: it did not appear in time; the error lists what is there.
-            NameAmbiguousError: several elements have that name; the error lists them.
-        """
-
-        async def once() -> PageElement:
-            return (await self._view()).one(target)[1]
-
-        return await again(once, timeout_s)
-
-    async def shows(self, target: Name) -> bool:
-        """Whether an element has that name now."""
-        return bool((await self._view()).matches(target))
 
     async def wait_for(self, text: str, timeout_s: float = TIMEOUT_S) -> bool:
         """Wait until the page shows this text, anywhere in it; false when it did not in time (10 s at most)."""
@@ -169,9 +148,7 @@ class PageScreen:
         waited = await self._session.read(
             "lomi_browser_wait",
             BrowserWaitInput(
-                workspace_id=self._session.workspace_id,
-                panel_id=self.panel_id,
-                browser_generation=self.generation,
+                **self._where(),
                 condition=condition,
                 timeout_ms=max(1, min(_WAIT_MS, round(timeout_s * 1000))),
                 form="elements",
@@ -188,28 +165,15 @@ class PageScreen:
             ToolError: no picture can be had.
         """
         given = BrowserScreenshotInput(
-            workspace_id=self._session.workspace_id,
-            panel_id=self.panel_id,
-            browser_generation=self.generation,
-            navigation_id=(await self._document())["navigation_id"],
-            area=area,
+            **self._where(), navigation_id=(await self._document())["navigation_id"], area=area
         )
-        answer = await self._session.answer("lomi_browser_screenshot", given)
-        if not answer.pictures:
-            raise BrokerFaultError("a picture without its bytes")
-        return Capture(png=answer.pictures[0].content, artifact=answer.read(ArtifactFound).artifact)
+        return await self._session.capture("lomi_browser_screenshot", given)
 
     async def console(self, kind: LogKind = "console") -> tuple[LogEntry, ...]:
         """What the main frame's document logged, or the page's requests (`network`): at most the last 64 of a kind."""
         logs = await self._session.read(
             "lomi_browser_logs",
-            BrowserLogsInput(
-                workspace_id=self._session.workspace_id,
-                panel_id=self.panel_id,
-                browser_generation=self.generation,
-                log_kind=kind,
-                limit=64,
-            ),
+            BrowserLogsInput(**self._where(), log_kind=kind, limit=64),
             BrowserLogs,
         )
         return logs.entries
@@ -234,12 +198,7 @@ class PageScreen:
         return logs.artifact
 
     def _tracing(self, action: Literal["start", "stop"]) -> BrowserLogsInput:
-        return BrowserLogsInput(
-            workspace_id=self._session.workspace_id,
-            panel_id=self.panel_id,
-            browser_generation=self.generation,
-            trace=action,
-        )
+        return BrowserLogsInput(**self._where(), trace=action)
 
     async def _document(self) -> OnDocument:
         seen = await self.snapshot()

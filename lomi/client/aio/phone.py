@@ -8,6 +8,7 @@ from lomi.client.aio.looking import TIMEOUT_S, again
 from lomi.client.aio.packages import imported_apk
 from lomi.client.aio.phone_life import LIFE_S
 from lomi.client.aio.phone_screen import PhoneScreen
+from lomi.client.aio.session import WAIT_MS
 from lomi.client.errors import ControlRevokedError
 from lomi.client.names import PhoneTarget, Point
 from lomi.contract import android
@@ -133,7 +134,7 @@ class Phone(PhoneScreen):
     async def _input(self, event: AndroidEvent) -> Act[AndroidInput]:
         """Send one event under the next sequence; a refusal by envelope leaves that number free."""
         async with self._one_input:
-            generation, lease_id, epoch = self.generation, self._lease_id, self._session.epoch
+            generation, lease_id = self.generation, self._lease_id
             if lease_id is None:
                 raise ControlRevokedError(
                     ErrorCode.CONTROL_REVOKED, f"Phone {self.name} is not leased.", reason="lease_lost"
@@ -154,8 +155,8 @@ class Phone(PhoneScreen):
                     lease_id=lease_id,
                     input_sequence=str(sequence),
                     event=event,
-                    retry_epoch=epoch,
-                    wait_ms=15_000,
+                    retry_epoch=self._session.epoch,
+                    wait_ms=WAIT_MS,
                 ),
                 AndroidInput,
                 generation=generation,

@@ -1,10 +1,10 @@
 """The life of a phone: start, stop, and who controls it."""
 
 import asyncio
-from collections import deque
 from typing import Literal
 
-from lomi.client.acts import MOST_KEPT, Act
+from lomi.client.acts import Act
+from lomi.client.aio.acting import Acting
 from lomi.client.aio.session import Session
 from lomi.client.errors import StaleGenerationError, TargetBusyError, ToolError
 from lomi.contract.android import (
@@ -17,7 +17,6 @@ from lomi.contract.android import (
 )
 from lomi.contract.android_setup import AndroidManagement, DeviceManageInput, WipeDevice
 from lomi.contract.codes import ErrorCode
-from lomi.contract.model import Result
 from lomi.contract.panel import AndroidControl, PanelControlInput
 
 LIFE_S = 200.0
@@ -26,7 +25,7 @@ _LEASE_PAUSE_S = 0.1
 _MANAGE_TRIES = 32
 
 
-class PhoneLife:
+class PhoneLife(Acting):
     """One phone of the grant with a panel of its own.
 
     Attributes:
@@ -38,17 +37,15 @@ class PhoneLife:
     """
 
     def __init__(self, session: Session, device: DeviceView, panel_id: str) -> None:
-        self._session = session
+        super().__init__(session, panel_id)
         self.name = device.name
         self.device_id = device.device_id
         self.simulated = device.simulated
-        self.panel_id = panel_id
         self.booted = False
         self._generation = device.generation if device.phase == "running" else None
         self._lease_id: str | None = None
         self._sequence = 0
         self._one_input = asyncio.Lock()
-        self._acts: deque[Act[Result]] = deque(maxlen=MOST_KEPT)
 
     @property
     def generation(self) -> str:
@@ -72,14 +69,6 @@ class PhoneLife:
     def leased(self) -> bool:
         """Whether this session took control of the present life."""
         return self._lease_id is not None
-
-    @property
-    def receipts(self) -> tuple[Act[Result], ...]:
-        """The acts on this phone in the order of their ends."""
-        return tuple(self._acts)
-
-    def _keep(self, act: Act[Result]) -> None:
-        self._acts.append(act)
 
     def noticed(self, device: DeviceView) -> None:
         """Take in how the broker lists it now: another life than the one that we knew ends what we had of it."""

@@ -1,11 +1,10 @@
 """What a phone shows: snapshots, names in them, pictures, logs."""
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 from lomi.client.acts import Capture
-from lomi.client.aio.looking import TIMEOUT_S, again
+from lomi.client.aio.looking import TIMEOUT_S, Looking, again
 from lomi.client.aio.phone_life import PhoneLife
-from lomi.client.errors import BrokerFaultError
 from lomi.client.names import Name, Ref, Target, View, phone_view
 from lomi.contract.android import (
     AndroidLogcat,
@@ -15,7 +14,6 @@ from lomi.contract.android import (
     AndroidSnapshot,
     AndroidSnapshotInput,
 )
-from lomi.contract.artifact import ArtifactFound
 
 Priority = Literal["V", "D", "I", "W", "E", "F"]
 _MOST_NODES = 500
@@ -24,18 +22,30 @@ _LOG_PAGE = 64
 _MOST_LOG = 256
 
 
-class PhoneScreen(PhoneLife):
+class _OnPhone(TypedDict):
+    workspace_id: str
+    panel_id: str
+    device_id: str
+    generation: str
+
+
+class PhoneScreen(PhoneLife, Looking[AndroidNode]):
     """A phone that can be looked at."""
+
+    def _where(self) -> _OnPhone:
+        return _OnPhone(
+            workspace_id=self._session.workspace_id,
+            panel_id=self.panel_id,
+            device_id=self.device_id,
+            generation=self.generation,
+        )
 
     async def snapshot(self, query: str | None = None) -> AndroidSnapshot:
         """The hierarchy as it is; `query` finds by text, role or id in the whole tree."""
         return await self._session.read(
             "lomi_android_snapshot",
             AndroidSnapshotInput(
-                workspace_id=self._session.workspace_id,
-                panel_id=self.panel_id,
-                device_id=self.device_id,
-                generation=self.generation,
+                **self._where(),
                 max_nodes=_MOST_NODES,
                 max_bytes=_MOST_BYTES,
                 form="elements",
@@ -46,30 +56,11 @@ class PhoneScreen(PhoneLife):
 
     async def outline(self) -> str:
         """The screen in short lines with refs, as an agent reads it."""
-        given = AndroidSnapshotInput(
-            workspace_id=self._session.workspace_id,
-            panel_id=self.panel_id,
-            device_id=self.device_id,
-            generation=self.generation,
-            form="outline",
-        )
+        given = AndroidSnapshotInput(**self._where(), form="outline")
         return (await self._session.answer("lomi_android_snapshot", given)).text
 
     async def _view(self) -> View[AndroidNode]:
         return phone_view(self.name, await self.snapshot())
-
-    async def find(self, target: Name, timeout_s: float = TIMEOUT_S) -> AndroidNode:
-        """The one node that a name means, as soon as it is there.
-
-        Raises:
-            NameAbsentError: it did not appear in time; the error lists what is there.
-            NameAmbiguousError: several things have that name; the error lists them.
-        """
-
-        async def once() -> AndroidNode:
-            return (await self._view()).one(target)[1]
-
-        return await again(once, timeout_s)
 
     async def wait_for(self, target: Name, timeout_s: float = TIMEOUT_S) -> AndroidNode:
         """The first thing with that name, as soon as there is one.
@@ -98,10 +89,6 @@ class PhoneScreen(PhoneLife):
 
         await again(once, timeout_s)
 
-    async def shows(self, target: Name) -> bool:
-        """Whether something has that name now."""
-        return bool((await self._view()).matches(target))
-
     async def _resolve(self, target: Target) -> Ref:
         return target if isinstance(target, Ref) else (await self._view()).one(target)[0]
 
@@ -111,16 +98,7 @@ class PhoneScreen(PhoneLife):
         Raises:
             ToolError: no picture can be had, such as of a secure window.
         """
-        given = AndroidScreenshotInput(
-            workspace_id=self._session.workspace_id,
-            panel_id=self.panel_id,
-            device_id=self.device_id,
-            generation=self.generation,
-        )
-        answer = await self._session.answer("lomi_android_screenshot", given)
-        if not answer.pictures:
-            raise BrokerFaultError("a picture without its bytes")
-        return Capture(png=answer.pictures[0].content, artifact=answer.read(ArtifactFound).artifact)
+        return await self._session.capture("lomi_android_screenshot", AndroidScreenshotInput(**self._where()))
 
     async def log(self, package: str, min_priority: Priority = "V") -> tuple[str, ...]:
         """Recent lines of one app's main process, at most 256; what came before or between is never known.
@@ -135,10 +113,7 @@ class PhoneScreen(PhoneLife):
             page = await self._session.read(
                 "lomi_android_logcat",
                 AndroidLogcatInput(
-                    workspace_id=self._session.workspace_id,
-                    panel_id=self.panel_id,
-                    device_id=self.device_id,
-                    generation=self.generation,
+                    **self._where(),
                     package_name=package,
                     min_priority=min_priority,
                     limit=_LOG_PAGE,

@@ -10,9 +10,10 @@ from typing import TypedDict, TypeVar
 
 import msgspec
 
-from lomi.client.acts import MOST_KEPT, Act
+from lomi.client.acts import MOST_KEPT, Act, Capture
 from lomi.client.client import Answer, Client
 from lomi.client.errors import ERROR_OF, BrokerFaultError, ToolError
+from lomi.contract.artifact import ArtifactFound
 from lomi.contract.codes import MESSAGES, TERMINAL_STATES, EffectState, ErrorCode, OperationState
 from lomi.contract.model import Data, Failure, Input, Observation, Result
 from lomi.contract.operation import OperationGetInput
@@ -61,7 +62,7 @@ class Session:
         self.workspace = workspace
         self.scopes = frozenset(connected.scopes)
         self.instance_id = connected.instance_id
-        self._epoch = connected.retry_epoch
+        self.epoch = connected.retry_epoch
         self._revision = revision
         # Random, since an epoch may be shared by clients of one pairing; counted, since a receipt names it to people.
         self._prefix = f"py-{secrets.token_hex(4)}"
@@ -73,11 +74,6 @@ class Session:
     def workspace_id(self) -> str:
         """The workspace that all calls name."""
         return self.workspace.id
-
-    @property
-    def epoch(self) -> str:
-        """The retry epoch."""
-        return self._epoch
 
     @property
     def acts(self) -> tuple[Act[Result], ...]:
@@ -96,11 +92,22 @@ class Session:
         """The same with the pictures that come along."""
         return await self.client.call(tool, given)
 
+    async def capture(self, tool: str, given: Input) -> Capture:
+        """Call a tool that takes a picture.
+
+        Raises:
+            ToolError: refused, or no picture can be had.
+        """
+        answer = await self.answer(tool, given)
+        if not answer.pictures:
+            raise BrokerFaultError("a picture without its bytes")
+        return Capture(png=answer.pictures[0].content, artifact=answer.read(ArtifactFound).artifact)
+
     def keyed(self, wait_ms: int = WAIT_MS) -> Keyed:
         """Fresh terms of one mutation."""
         return Keyed(
             workspace_id=self.workspace_id,
-            retry_epoch=self._epoch,
+            retry_epoch=self.epoch,
             request_key=f"{self._prefix}-{next(self._numbers)}",
             wait_ms=wait_ms,
         )

@@ -1,15 +1,14 @@
 """A terminal: run commands, type, read what is there."""
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
-from lomi.client.acts import MOST_KEPT, Act
+from lomi.client.acts import Act
+from lomi.client.aio.acting import Acting
 from lomi.client.aio.session import Session
 from lomi.client.errors import DeadlineExceededError
 from lomi.contract.codes import ErrorCode
-from lomi.contract.model import Result
 from lomi.contract.panel import PanelChanged, PanelCloseInput
 from lomi.contract.terminal import (
     TerminalCommand,
@@ -57,28 +56,18 @@ class _Where(TypedDict):
     terminal_session_id: str
 
 
-class Terminal:
+class Terminal(Acting):
     """One terminal with its lease, made by `Lab.terminal`."""
 
     def __init__(self, session: Session, made: TerminalCreated) -> None:
         assert made.lease_id is not None
-        self._session = session
-        self.panel_id = made.panel_id
+        super().__init__(session, made.panel_id)
         self.generation = made.terminal_session_id
         self._lease_id = made.lease_id
         self._sequence = 0
         self._cursor: str | None = None
         self._one_input = asyncio.Lock()
         self.closed = False
-        self._acts: deque[Act[Result]] = deque(maxlen=MOST_KEPT)
-
-    @property
-    def receipts(self) -> tuple[Act[Result], ...]:
-        """The acts on this terminal in the order of their ends."""
-        return tuple(self._acts)
-
-    def _keep(self, act: Act[Result]) -> None:
-        self._acts.append(act)
 
     async def run(self, command: str, *, timeout_s: float = 60.0, check: bool = False) -> CommandEnded:
         """Run one line at an idle prompt and wait for its end.
