@@ -1,8 +1,9 @@
 """What a run and a host say to each other: closed values as JSON, never objects of a program."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from lomi.lab.plan import Plan
 from lomi.lab.shard import Needs, Segment, Shard, ShardResult
@@ -13,6 +14,10 @@ SLOTS = "slots"
 """The resource that a shard without phones takes one of."""
 BROWSERS = "browsers"
 """How many pages a host's broker admits at once; told, not taken: the broker itself holds its clients to it."""
+
+
+RunName = Annotated[str, Meta(pattern=r"\Arun-[0-9a-f]{12}\Z")]
+"""What a run is called; a host has a folder of this name for it."""
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +47,7 @@ class HostFacts(_Value, frozen=True, kw_only=True):
 class ShardOrder(_Value, frozen=True, kw_only=True):
     """One shard of a run, which `run` names. The plan goes with every shard, so that any host can begin with any."""
 
-    run: str
+    run: RunName
     plan: Plan
     shard: Shard
     needs: Needs

@@ -10,6 +10,10 @@ from lomi.lab.host_rooms import Host
 _present: list[Host] = []
 
 
+class OrderRefusedError(Exception):
+    """Raised for bytes that are no order of a run; says why."""
+
+
 class NoHostError(Exception):
     """Raised where no host serves in this process."""
 
@@ -26,8 +30,16 @@ def _host() -> Host:
 
 
 async def run_shard(order: bytes) -> bytes:
-    """Run a `ShardOrder`; a `HostAnswer`."""
-    return msgspec.json.encode(await _host().run_shard(msgspec.json.decode(order, type=ShardOrder)))
+    """Run a `ShardOrder`; a `HostAnswer`.
+
+    Raises:
+        OrderRefusedError: it is none, or of a run whose name is none.
+    """
+    try:
+        asked = msgspec.json.decode(order, type=ShardOrder)
+    except msgspec.DecodeError as error:
+        raise OrderRefusedError(str(error)) from error
+    return msgspec.json.encode(await _host().run_shard(asked))
 
 
 async def facts() -> bytes:
