@@ -124,7 +124,7 @@ class Host:
 
     async def _room_of(self, order: ShardOrder) -> Room:
         async with self._turn:
-            await self._turn.wait_for(lambda: self._room is None or self._room.run == order.run)
+            await self._turn.wait_for(lambda: self._keeper is None or self._room_named(order.run) is not None)
             if self._room is None:
                 opened: asyncio.Future[Room] = asyncio.get_running_loop().create_future()
                 self._keeper = self._tasks.create_task(self._keep_room(order, opened), name="lomi-lab-room")
@@ -133,32 +133,37 @@ class Host:
             return self._room
 
     async def _keep_room(self, order: ShardOrder, opened: asyncio.Future[Room]) -> None:
-        setting = self.setting
-        folder = setting.work / order.run
-        scratch = setting.scratch / order.run
+        """Have a room until its run leaves; whatever goes wrong in it ends the room, and not the host."""
+        folder, scratch = self.setting.work / order.run, self.setting.scratch / order.run
         try:
-            for place in (folder, scratch):
-                await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
-            local = LocalSetting(
-                plan=own_plan(order.plan, setting.facts),
-                folder=folder,
-                environment=setting.environment,
-                shelf=setting.shelf,
-                scratch=scratch,
-                host=setting.facts.name,
-                clock=setting.clock,
-            )
-            async with opened_local_engine(local) as engine:
-                room = Room(order.run, engine, folder)
-                opened.set_result(room)
-                await room.leaving.wait()
-        except OSError as error:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._stay_open(order, folder, scratch, opened), name="lomi-lab-room-open")
+        except ExceptionGroup as failed:
             if not opened.done():
-                opened.set_exception(EngineFailedError(f"no room on {setting.facts.name}: {error}"))
+                said = f"no room on {self.setting.facts.name}: {failed.exceptions[0]}"
+                opened.set_exception(EngineFailedError(said))
         finally:
             if not opened.done():
                 opened.cancel()
             await self._leave(folder, scratch)
+
+    async def _stay_open(self, order: ShardOrder, folder: Path, scratch: Path, opened: asyncio.Future[Room]) -> None:
+        setting = self.setting
+        for place in (folder, scratch):
+            await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
+        local = LocalSetting(
+            plan=own_plan(order.plan, setting.facts),
+            folder=folder,
+            environment=setting.environment,
+            shelf=setting.shelf,
+            scratch=scratch,
+            host=setting.facts.name,
+            clock=setting.clock,
+        )
+        async with opened_local_engine(local) as engine:
+            room = Room(order.run, engine, folder)
+            opened.set_result(room)
+            await room.leaving.wait()
 
     async def _leave(self, *places: Path) -> None:
         for place in places:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -128,18 +128,16 @@ async def _member(order: HostOrder, cluster: Cluster, until: tuple[asyncio.Task[
             local_directory=str(order.place.folder / "dask"),
             heartbeat_interval="1s",
         )
-        starting = asyncio.ensure_future(_started(worker))
-        await asyncio.wait((starting, *until), return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            starting.cancel()
+        if not await _unless(until, _started(worker)):
             return False
-        starting.result()
         order.told(f"{order.facts.name} serves {cluster.scheduler}")
-        finished = asyncio.ensure_future(_finished(worker))
-        await asyncio.wait((finished, *until), return_when=asyncio.FIRST_COMPLETED)
-        finished.cancel()
+        await _unless(until, _finished(worker))
     except (OSError, TimeoutError, ValueError, RuntimeError) as error:
         order.told(f"{cluster.scheduler} can't be reached: {' '.join(str(error).split())[:200]}")
+        return False
+    except ExceptionGroup as failed:
+        # Of `_unless`: what Dask raises for a scheduler that is not there, or does not want us, may be of any kind.
+        order.told(f"{cluster.scheduler} can't be reached: {' '.join(str(failed.exceptions[0]).split())[:200]}")
         return False
     else:
         return True
@@ -147,6 +145,16 @@ async def _member(order: HostOrder, cluster: Cluster, until: tuple[asyncio.Task[
         if worker is not None:
             with contextlib.suppress(OSError, TimeoutError, RuntimeError):
                 await worker.close(timeout=5)
+
+
+async def _unless(until: tuple[asyncio.Task[object], ...], work: Coroutine[object, object, None]) -> bool:
+    """Do something unless one of the tasks is done before; whether it was done."""
+    async with asyncio.TaskGroup() as tasks:
+        working = tasks.create_task(work, name="lomi-lab-host-member")
+        await asyncio.wait((working, *until), return_when=asyncio.FIRST_COMPLETED)
+        done = working.done()
+        working.cancel()
+    return done
 
 
 async def _finished(worker: TlsWorker) -> None:

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import TypeVar
 
 import msgspec
 from distributed import Client
-from distributed.client import FutureCancelledError
 from distributed.core import Status
 from distributed.scheduler import KilledWorker
 
@@ -33,7 +33,14 @@ HOSTS_S = 60.0
 _LOOK_S = 0.5
 _KEEP_S = 10.0
 _AT_ONCE = 4
-_TROUBLE = (OSError, TimeoutError, KeyError, host_tasks.NoHostError, msgspec.DecodeError)
+T = TypeVar("T")
+
+
+class CallFailedError(Exception):
+    """Raised where a call of a host or of the scheduler came to no answer, or to one that is none; says why."""
+
+
+_TROUBLE = (OSError, TimeoutError, KeyError, CallFailedError, msgspec.DecodeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +105,7 @@ class DaskEngine:
         try:
             await self._send(seat, shard.files)
             answer = await self._ordered(seat, shard, needs)
-            result = self._judged(seat, needs, answer)
+            result = self._judged(seat, shard, needs, answer)
             await self._fetch(seat, result)
         finally:
             seat.used -= units
@@ -135,7 +142,11 @@ class DaskEngine:
                         await self._seats.changed.wait()
 
     async def _ordered(self, seat: Seat, shard: Shard, needs: Needs) -> HostAnswer:
-        """Give an order to a host and wait for its answer, or for its end."""
+        """Give an order to a host and wait for its answer, or for its end.
+
+        Raises:
+            HostLostError: it ended first, or its answer is none.
+        """
         order = ShardOrder(run=self._setting.run, plan=self._setting.plan, shard=shard, needs=needs)
         future = self._client.submit(
             host_tasks.run_shard,
@@ -147,33 +158,30 @@ class DaskEngine:
             retries=0,
             pure=False,
         )
-        answered = asyncio.ensure_future(_result(future))
-        gone = asyncio.ensure_future(seat.gone.wait())
         try:
-            await asyncio.wait((answered, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not answered.done():
-                raise HostLostError(seat.facts.name, f"it has been silent for {LOST_S:g} s, or its process ended")
-            return msgspec.json.decode(answered.result(), type=HostAnswer)
-        except KilledWorker as error:
-            raise HostLostError(seat.facts.name, "its process ended with this shard on it") from error
-        except (FutureCancelledError, *_TROUBLE) as error:
+            answer = await _of_host(future, seat.gone)
+            return msgspec.json.decode(answer, type=HostAnswer)
+        except CallFailedError as failed:
+            raise HostLostError(seat.facts.name, str(failed)) from failed
+        except msgspec.DecodeError as error:
             raise HostLostError(seat.facts.name, _line(error)) from error
         finally:
-            gone.cancel()
-            answered.cancel()
             with suppress(*_TROUBLE):
-                await future.cancel()  # type: ignore[no-untyped-call]
+                await _of_host(future.cancel())  # type: ignore[no-untyped-call]
 
-    def _judged(self, seat: Seat, needs: Needs, answer: HostAnswer) -> ShardResult:
+    def _judged(self, seat: Seat, shard: Shard, needs: Needs, answer: HostAnswer) -> ShardResult:
         """The result; without one the tests go elsewhere, and not to this host again where it has too little.
 
         Raises:
-            HostLostError: there is none.
+            HostLostError: there is none, or it is of another shard.
         """
         if answer.failure == "needs_unmet":
             self._seats.lower(seat, self._seats.units(needs) - 1)
         if answer.result is None:
             raise HostLostError(seat.facts.name, answer.message)
+        if answer.result.shard != shard.number:
+            told = f"it answered for shard {answer.result.shard} when asked for {shard.number}"
+            raise HostLostError(seat.facts.name, told)
         return answer.result
 
     async def _fetch(self, seat: Seat, result: ShardResult) -> None:
@@ -203,10 +211,10 @@ class DaskEngine:
         """Call one of `host_tasks` on one host, now and beside what runs there.
 
         Raises:
-            OSError, TimeoutError, KeyError: it did not answer, or said that it can't.
+            TimeoutError, KeyError, CallFailedError: it did not answer, or said that it can't.
         """
         async with asyncio.timeout(CALL_S):
-            answers = await self._client.run(task, *words, workers=[seat.address])
+            answers = await _of_host(self._client.run(task, *words, workers=[seat.address]), seat.gone)
         return answers[seat.address]
 
     async def _ask_all(self, task: Callable[..., Awaitable[object]], *words: object) -> list[object]:
@@ -224,10 +232,13 @@ class DaskEngine:
             await self._seats.changed.wait_for(lambda: self._running == 0)
 
     async def finish(self) -> tuple[Segment, ...]:
-        """The last stretches of the lanes of all hosts that are there."""
-        told = await self._ask_all(host_tasks.finish, self._setting.run)
-        lanes = [msgspec.json.decode(answer, type=Lanes) for answer in told if isinstance(answer, bytes)]
-        return tuple(segment for each in lanes for segment in each.segments)
+        """The last stretches of the lanes of all hosts that are there, and tell them in words that can be read."""
+        segments: list[Segment] = []
+        for answer in await self._ask_all(host_tasks.finish, self._setting.run):
+            with suppress(msgspec.DecodeError):
+                if isinstance(answer, bytes):
+                    segments += msgspec.json.decode(answer, type=Lanes).segments
+        return tuple(segments)
 
     async def anchor(self, content: bytes) -> str | None:
         """Have the broker of one of the hosts keep the hash of some content."""
@@ -273,7 +284,7 @@ class DaskEngine:
             scheduler = self._client.scheduler
             if scheduler is None:
                 raise ConnectionError("the connection is closed")
-            told = await scheduler.identity()
+            told = await _of_host(scheduler.identity())
         running = Status.running.name
         return {address for address, worker in told["workers"].items() if worker.get("status", running) == running}
 
@@ -291,7 +302,7 @@ class DaskEngine:
         """Get to know a new host."""
         try:
             async with asyncio.timeout(CALL_S):
-                answers = await self._client.run(host_tasks.facts, workers=[address])
+                answers = await _of_host(self._client.run(host_tasks.facts, workers=[address]))
             facts = msgspec.json.decode(answers[address], type=HostFacts)
         except msgspec.DecodeError:
             self._odd = f"{address} has another version of Lomi"
@@ -316,11 +327,13 @@ class DaskEngine:
         async with seat.sending:
             if seat.sent == files:
                 return
-            hashes = Hashes(sha256=tuple(sorted({file.sha256 for file in files})))
+            named = {file.sha256 for file in files}
+            hashes = Hashes(sha256=tuple(sorted(named)))
             try:
                 lacking = await self._ask(seat, host_tasks.missing, msgspec.json.encode(hashes))
-                assert isinstance(lacking, bytes)
-                for sha256 in msgspec.json.decode(lacking, type=Hashes).sha256:
+                if not isinstance(lacking, bytes):
+                    raise HostLostError(seat.facts.name, "it does not say which of the tests' files it lacks")
+                for sha256 in named.intersection(msgspec.json.decode(lacking, type=Hashes).sha256):
                     content = await asyncio.to_thread(shelf.path_of(sha256).read_bytes)
                     await self._ask(seat, host_tasks.put, content)
             except _TROUBLE as error:
@@ -344,8 +357,30 @@ class DaskEngine:
             raise EngineFailedError(self._failed)
 
 
-async def _result(future: Awaitable[bytes]) -> bytes:
-    return await future
+async def _of_host(asked: Awaitable[T], gone: asyncio.Event | None = None) -> T:
+    """What a call comes to. Errors of others may be of any kind: they leave the group of its task as one of ours.
+
+    Raises:
+        CallFailedError: it raised something, was cancelled, or the host was `gone` before.
+    """
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            answered = tasks.create_task(_awaited(asked), name="lomi-lab-call")
+            left = tasks.create_task((gone or asyncio.Event()).wait(), name="lomi-lab-call-gone")
+            await asyncio.wait((answered, left), return_when=asyncio.FIRST_COMPLETED)
+            answered.cancel()
+            left.cancel()
+    except ExceptionGroup as failed:
+        error = failed.exceptions[0]
+        killed = isinstance(error, KilledWorker)
+        raise CallFailedError("its process ended with this shard on it" if killed else _line(error)) from error
+    if answered.cancelled():
+        raise CallFailedError(f"it has been silent for {LOST_S:g} s, or its process ended")
+    return answered.result()
+
+
+async def _awaited(asked: Awaitable[T]) -> T:
+    return await asked
 
 
 def _has(shelf: Shelf, sha256: str) -> bool:
