@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from demo import demo_runs
-from playwright.async_api import Browser, Page, async_playwright
+from harness.chromium import plain_chromium
+from playwright.async_api import Browser, Page
 
-from browser.process import find_engine
 from lomi.demo.report import report
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -16,12 +16,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def engine() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_engine(headed=False))
-        try:
-            yield browser
-        finally:
-            await browser.close()
+    async with plain_chromium() as browser:
+        yield browser
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -156,7 +156,7 @@ async def test_the_servers_log_is_bounded_and_nothing_is_scanned(tmp_path: Path)
 
     try:
         listener = await asyncio.start_server(classic, "127.0.0.1", 5585)
-    except OSError:
+    except OSError:  # it must be a port that an adb server scans, and somebody else listens there
         pytest.skip("port 5585 is taken on this machine")
     async with listener, a_phone(tmp_path) as phone:
         assert phone._host.server.rows

@@ -205,6 +205,7 @@ async def test_own_ports_are_refused_even_when_granted(lab: Lab) -> None:
 
 async def test_own_ports_are_known_by_the_machines_other_addresses_too(lab: Lab) -> None:
     """An address of a network card leads to this machine as well as loopback does."""
+    # Without a network there is none, and only an administrator could give the machine one.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

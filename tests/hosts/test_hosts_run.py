@@ -20,6 +20,7 @@ def test_marks(number):
     time.sleep(0.3)
     mark.with_name(mark.name + ".done").touch()
 """
+"""Each test sleeps so long that a host, a scheduler or a run can be ended in its middle, between its two marks."""
 
 
 @pytest.mark.timeout(150)

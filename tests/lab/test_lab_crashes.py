@@ -48,6 +48,7 @@ def hanging():
 def test_hangs_in_teardown(hanging): pass
 def test_after_it(): pass
 """
+"""It hangs in its sleep until the lab ends it, by the deadline of the plan."""
 PLAIN = """
 import pathlib, pytest
 @pytest.fixture
@@ -66,6 +67,7 @@ def test_flaky():
         pytest.fail("the first time")
 def test_in_quarantine(): assert 0
 """
+"""Every outcome that pytest knows: skipped, and failing or passing where a failure is expected, are what is tested."""
 HOSTILE = """
 import pytest
 NAMES = ["</title><script>alert(1)</script>", "a\\x00b\\x1b[2J", "\\u202egnp", "::error::x%0A", "\\U0001f600 \\u65e5"]

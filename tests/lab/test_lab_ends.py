@@ -23,6 +23,7 @@ def test_b():
     time.sleep(600)
 def test_c(): pass
 """
+"""The second test is ended in its sleep, by a signal to the run or by the run's deadline."""
 
 
 def project(root: Path, plan: str, **files: str) -> Path:

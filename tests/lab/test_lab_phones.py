@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from harness.process import processes_that_name
 from lab import lab_runs
 from lab.lab_runs import Ended
 
@@ -221,22 +222,9 @@ def test_a_killed_run_leaves_nothing_that_runs(tmp_path_factory: pytest.TempPath
     process.kill()
     process.communicate()
     end = time.monotonic() + 60
-    while (left := _naming(root)) and time.monotonic() < end:
+    while (left := list(processes_that_name(root))) and time.monotonic() < end:
         time.sleep(0.1)
     assert left == []
-
-
-def _naming(root: Path) -> list[str]:
-    """Processes whose command line or environment names a folder."""
-    found: list[str] = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (place / "cmdline").read_bytes() + (place / "environ").read_bytes()
-        except OSError:
-            continue
-        if str(root).encode() in words:
-            found.append((place / "cmdline").read_bytes().decode("utf-8", "replace"))
-    return found
 
 
 def test_a_broker_that_does_not_start_ends_the_run_with_every_test_told(

@@ -192,6 +192,7 @@ def test_each(phone, number):
 
 def test_a_worker_without_a_phone_of_its_own_waits_for_one(pytester: pytest.Pytester, world: World) -> None:
     """Two workers, a pool of one: every test gets it in its turn, and the wait is told as such."""
+    # Each keeps the phone for a while, so that the other worker, of which it can't know, comes to wait for it.
     source = """
 import pytest, time
 @pytest.mark.parametrize("number", range(4))

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 from defusedxml import ElementTree as Xml
+from harness.chromium import plain_chromium
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lab import lab_values as values
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
-from browser.process import find_engine
 from lomi.lab.outcome import outcome_of
 from lomi.lab.report.annotations import MOST, annotations
 from lomi.lab.report.junit import junit, name_of
@@ -90,12 +90,8 @@ def hostile(shelf: FolderShelf) -> RunReport:
 
 @pytest_asyncio.fixture
 async def engine() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_engine(headed=False))
-        try:
-            yield browser
-        finally:
-            await browser.close()
+    async with plain_chromium() as browser:
+        yield browser
 
 
 async def test_the_page_is_inert_in_a_real_browser(engine: Browser, tmp_path: Path) -> None:
