@@ -218,6 +218,26 @@ def test_an_artifacts_name_never_leaves_its_attempts_folder(tmp_path: Path) -> N
         save(run, shelf, folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("page.html", "page.html.txt"),
+        ("Drawing.SVG", "Drawing.SVG.txt"),
+        ("saved.xhtml", "saved.xhtml.txt"),
+        ("no-ending", "no-ending.txt"),
+        ("png", "png.txt"),
+        ("shot.PNG", "shot.PNG"),
+        ("log.txt", "log.txt"),
+    ],
+)
+def test_what_a_browser_could_run_is_kept_as_text(name: str, kept: str) -> None:
+    """A page that a test downloaded is opened from the report as its text; the report still calls it by its name."""
+    attempt = Attempt(test="a", attempt=2, shard=1, verdict="failed")
+    test = TestReport(number=7, id="a", file="a", line=1, state="failed", attempts=(attempt,))
+    artifact = Artifact(name=name, kind="download", bytes=1, sha256="0" * 64)
+    assert path_of(test, attempt, artifact, 3) == f"attempts/0007/2/03-{kept}"
+
+
 def test_the_worst_that_counts_decides_the_exit_code() -> None:
     """Quarantine and skips weigh nothing; then failures, the lab's errors, a cancel, and what was not run, in order."""
 

@@ -5,8 +5,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from lomi.lab.shelf import FolderShelf
 
 
@@ -25,10 +23,3 @@ def test_eight_threads_put_one_content(tmp_path: Path) -> None:
             assert list(threads.map(put, [content] * 8)) == [sha256] * 8
             assert shelf.path_of(sha256).read_bytes() == content
     assert len(list((tmp_path / "shelf").iterdir())) == 40
-
-
-@pytest.mark.parametrize("name", ["0" * 64, "", "../shelf", "." * 64])
-def test_what_is_not_there_is_not_found(tmp_path: Path, name: str) -> None:
-    """Nor is anything that is no hash."""
-    with pytest.raises(KeyError):
-        FolderShelf(tmp_path / "shelf").path_of(name)

@@ -6,6 +6,8 @@ from lomi.lab.book import STATES, State
 from lomi.lab.shard import Artifact, Attempt, Segment
 
 VERSION = 1
+_INERT = (".gif", ".jpeg", ".jpg", ".json", ".mp4", ".png", ".txt", ".webm", ".webp", ".zip")
+"""Endings of files of which a browser runs nothing. The page of a report forbids scripts, a file opened from it can't."""
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,9 +101,14 @@ class RunReport(_Value, frozen=True, kw_only=True):
 
 
 def path_of(test: TestReport, attempt: Attempt, artifact: Artifact, place: int) -> str:
-    """Where an artifact lies in the report's folder: each attempt has a folder that nothing else is written to."""
+    """Where an artifact lies in the report's folder: each attempt has a folder that nothing else is written to.
+
+    A file that a browser might run something of (a page, a drawing, one without an ending) is a `.txt` there.
+    """
     safe = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in artifact.name)
-    return f"attempts/{test.number:04}/{attempt.attempt}/{place:02}-{safe.lstrip('.')[-80:] or 'file'}"
+    name = safe.lstrip(".")[-80:] or "file"
+    ending = "" if name.lower().endswith(_INERT) else ".txt"
+    return f"attempts/{test.number:04}/{attempt.attempt}/{place:02}-{name}{ending}"
 
 
 class _SavedTest(msgspec.Struct, frozen=True):
