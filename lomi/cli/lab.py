@@ -68,7 +68,7 @@ def lab_run(plan: Path, arguments: tuple[str, ...], into: Path | None, engine: s
 @click.command()
 @click.argument("report", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--files-only", is_flag=True, help="Do not ask the broker or its store.")
+@click.option("--files-only", is_flag=True, help="Do not ask the broker or its store: for a run that had none.")
 def lab_verify(report: Path, as_json: bool, files_only: bool) -> None:
     """Check REPORT, the folder of a run: exit 0 if all of it is as it was written, else 1 with every difference."""
     import msgspec

@@ -176,7 +176,8 @@ def _receipt(note: ReceiptNote, rows: Mapping[str, LedgerRow]) -> list[str]:
 def _anchored(manifest: bytes, anchor: Anchor, rows: Mapping[str, LedgerRow]) -> list[str]:
     """The receipt that holds the manifest's hash, in a ledger that the report's files can't change."""
     if anchor.operation_id is None:
-        return []
+        # Whoever forges a report would say so: only who knows that no broker took part may leave the ledger out.
+        return [f"no receipt anchors this report ({anchor.why or 'it does not say why'}); see --files-only"]
     row = rows.get(anchor.operation_id)
     if row is None:
         return [f"the receipt {anchor.operation_id} that anchors this report is not in the ledger"]

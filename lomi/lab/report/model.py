@@ -7,7 +7,7 @@ from lomi.lab.shard import Artifact, Attempt, Segment
 
 VERSION = 1
 _INERT = (".gif", ".jpeg", ".jpg", ".json", ".mp4", ".png", ".txt", ".webm", ".webp", ".zip")
-"""Endings of files of which a browser runs nothing. The page of a report forbids scripts, a file opened from it can't."""
+"""Endings of files of which a browser runs nothing. The report's page forbids scripts, a file opened from it can't."""
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True):
