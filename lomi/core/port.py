@@ -281,11 +281,18 @@ class Artifacts(Protocol):
         ...
 
     async def import_file(
-        self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str
+        self,
+        call: Call[Any],
+        descriptor: int,
+        source: ProjectSource,
+        *,
+        expected_length: int,
+        expected_sha256: str,
+        large: bool = False,
     ) -> StoredArtifact:
         """Copy an open file into a new artifact, if its bytes are the expected ones.
 
-        `source` says of which class it is.
+        `source` says of which class it is; a file that is `large` may be so.
 
         Raises:
             Refusal: ARTIFACT_INVALID (`hash_mismatch`, `length_mismatch`, `not_an_apk`), REVISION_CONFLICT

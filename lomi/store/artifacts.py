@@ -154,7 +154,14 @@ class ArtifactStore:
         return Copied(len(content), _sha256(content))
 
     async def import_file(
-        self, call: Call[Any], descriptor: int, source: ProjectSource, *, expected_length: int, expected_sha256: str
+        self,
+        call: Call[Any],
+        descriptor: int,
+        source: ProjectSource,
+        *,
+        expected_length: int,
+        expected_sha256: str,
+        large: bool = False,
     ) -> StoredArtifact:
         """Copy an opened project file; the descriptor stays the caller's.
 
@@ -163,7 +170,7 @@ class ArtifactStore:
                 RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
         """
         apk = source.kind == "android_apk"
-        file_limit = self._limits.large_file_bytes if getattr(call.input, "large", False) else self._limits.file_bytes
+        file_limit = self._limits.large_file_bytes if large else self._limits.file_bytes
         limit = self._limits.apk_bytes if apk else file_limit
         _check_length(expected_length, limit)
 

@@ -79,10 +79,15 @@ class ArtifactHandlers:
 
     async def _import(self, call: Call[ArtifactImportInput], descriptor: int, source: ProjectSource) -> StoredArtifact:
         """Copy and check. What the store refuses, it has removed again."""
-        length, sha256 = call.input.expected_byte_length, call.input.expected_sha256
+        given = call.input
         try:
             return await self._artifacts.import_file(
-                call, descriptor, source, expected_length=length, expected_sha256=sha256
+                call,
+                descriptor,
+                source,
+                expected_length=given.expected_byte_length,
+                expected_sha256=given.expected_sha256,
+                large=given.large,
             )
         except Refusal as refused:
             raise EffectFailed(refused, partial=False) from refused
