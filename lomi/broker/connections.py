@@ -81,7 +81,7 @@ class Connections:
             peer_pid=connection.peer_pid,
             pairing_request_id=connection.pairing_request_id,
             since=world.clock.time(),
-            cursors=Cursors(world.limits.event_cursors),
+            cursors=Cursors(world.limits.event_cursors, world.random_bytes),
         )
         try:
             selection = select(profile=hello.options.get("profile"), tools=hello.options.get("tools"))

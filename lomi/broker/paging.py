@@ -1,7 +1,6 @@
 """Pages: bounded by count and by 48 KiB, continued by opaque cursors that are bound to one session and one view."""
 
-import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -16,8 +15,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 class Cursors:
     """The cursors of one session. At most `most`; when full, all are dropped and answer CURSOR_EXPIRED."""
 
-    def __init__(self, most: int = 64) -> None:
+    def __init__(self, most: int, random_bytes: Callable[[int], bytes]) -> None:
         self._most = most
+        self._random_bytes = random_bytes
         self._places: dict[str, tuple[tuple[str, ...], int]] = {}
 
     def make(self, view: tuple[str, ...], offset: int) -> str:
@@ -27,7 +27,7 @@ class Cursors:
             return known
         if len(self._places) >= self._most:
             self._places.clear()
-        cursor = secrets.token_hex(16)
+        cursor = self._random_bytes(16).hex()
         self._places[cursor] = (view, offset)
         return cursor
 

@@ -41,6 +41,7 @@ class Session:
     peer_pid: int
     pairing_request_id: str
     since: float
+    cursors: Cursors
     grant: Grant | None = None
     approved_at: int = -1
     ended: bool = False
@@ -53,7 +54,6 @@ class Session:
     inputs: dict[LeaseId, InputLedger[Operation]] = field(default_factory=dict)
     acks: dict[LeaseId, InputLedger[Operation]] = field(default_factory=dict)
     cut: Callable[[], None] | None = None
-    cursors: Cursors = field(default_factory=Cursors)
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORKING_CALLS))
     waiting: int = 0
 

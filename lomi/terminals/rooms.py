@@ -1,10 +1,10 @@
 """All terminals of one broker: started, found by generation, swept after a crash, ended together."""
 
 import asyncio
-import secrets
+import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,11 +26,19 @@ PROMPT_S = 10.0
 class Terminals:
     """Owns every terminal from its start to its observed end."""
 
-    def __init__(self, state: Path, ledger: Ledger, environment: Mapping[str, str], tasks: asyncio.TaskGroup) -> None:
+    def __init__(
+        self,
+        state: Path,
+        ledger: Ledger,
+        environment: Mapping[str, str],
+        tasks: asyncio.TaskGroup,
+        random: Callable[[int], bytes],
+    ) -> None:
         self._state = state
         self._ledger = ledger
         self._environment = environment
         self._tasks = tasks
+        self._random = random
         self._live: dict[GenerationId, Terminal] = {}
         self._watchers: dict[GenerationId, asyncio.Task[None]] = {}
 
@@ -48,8 +56,8 @@ class Terminals:
         bash = shutil.which("bash", path=self._environment.get("PATH"))
         if bash is None:
             raise FileNotFoundError("bash")
-        nonce = secrets.token_hex(16)
-        rc_file = self._state / f"rc-{secrets.token_hex(8)}"
+        nonce = self._random(16).hex()
+        rc_file = self._state / f"rc-{self._random(8).hex()}"
         await asyncio.to_thread(_write_rc, rc_file, rc_text(nonce))
         generation = await self._ledger.begin_generation(resource)
         terminal = Terminal(nonce, rc_file)
@@ -122,12 +130,14 @@ async def _sweep(ledger: Ledger) -> None:
 
 
 @asynccontextmanager
-async def open_terminals(state: Path, ledger: Ledger, environment: Mapping[str, str]) -> AsyncIterator[Terminals]:
+async def open_terminals(
+    state: Path, ledger: Ledger, environment: Mapping[str, str], *, random: Callable[[int], bytes] = os.urandom
+) -> AsyncIterator[Terminals]:
     """The terminals of one broker; leaving ends them all."""
     await asyncio.to_thread(private_directory, state)
     await _sweep(ledger)
     async with asyncio.TaskGroup() as tasks:
-        terminals = Terminals(state, ledger, environment, tasks)
+        terminals = Terminals(state, ledger, environment, tasks, random)
         try:
             yield terminals
         finally:

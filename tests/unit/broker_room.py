@@ -16,6 +16,7 @@ from lomi.broker.calls import SessionBackend
 from lomi.broker.connections import Faces
 from lomi.broker.deciders import PolicyDecider
 from lomi.broker.host_gate import HostGate
+from lomi.broker.paging import Cursors
 from lomi.broker.sessions import Session
 from lomi.contract.limits import DESKTOP
 from lomi.contract.profiles import select
@@ -72,7 +73,13 @@ def _grant(**changes: Any) -> Grant:
 def a_session(broker: Broker, name: str, **changes: Any) -> tuple[Session, SessionBackend]:
     """A further paired session; `changes` are those of its grant."""
     session = Session(
-        id=SessionId(name), label=name, client_sha256="0" * 64, peer_pid=1, pairing_request_id="r", since=0.0
+        id=SessionId(name),
+        label=name,
+        client_sha256="0" * 64,
+        peer_pid=1,
+        pairing_request_id="r",
+        since=0.0,
+        cursors=Cursors(64, os.urandom),
     )
     broker.world.sessions.add(session)
     broker.world.sessions.approve(session, _grant(**changes))
