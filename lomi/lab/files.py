@@ -11,31 +11,43 @@ LEFT_OUT = frozenset({".git", ".hg", ".venv", "venv", "node_modules", "__pycache
 MOST_FILES = 20_000
 
 
-class TooManyFilesError(Exception):
-    """Raised when a tests' folder is too large to be sent; the message names it."""
+class FolderUnsendableError(Exception):
+    """Raised when a tests' folder can't be sent to other hosts; the message says why."""
 
 
 def shelve(folder: Path, shelf: Shelf, left_out: frozenset[Path] = frozenset()) -> tuple[FileByHash, ...]:
     """Put every plain file below a folder on the shelf; blocks. Links, caches and `left_out` (absolute) are not sent.
 
     Raises:
-        TooManyFilesError: there are more than 20,000.
+        FolderUnsendableError: there are more than 20,000, or one has a name that is no UTF-8.
         OSError: one can't be read.
     """
     found: list[FileByHash] = []
     for path in _plain_files(folder, left_out):
         if len(found) == MOST_FILES:
-            raise TooManyFilesError(f"{folder} holds more than {MOST_FILES} files; name a folder of tests alone")
+            raise FolderUnsendableError(f"{folder} holds more than {MOST_FILES} files; name a folder of tests alone")
+        name = path.relative_to(folder).as_posix()
+        if not is_text(name):
+            raise FolderUnsendableError(f"the file {name!r} has a name that is no UTF-8; no other host could have it")
         content = path.read_bytes()
         found.append(
             FileByHash(
-                path=path.relative_to(folder).as_posix(),
+                path=name,
                 bytes=len(content),
                 sha256=shelf.put(content),
                 executable=os.access(path, os.X_OK),
             )
         )
     return tuple(found)
+
+
+def is_text(words: str) -> bool:
+    """Whether other programs can be told the words: what the system gives as bytes need not be UTF-8."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _plain_files(folder: Path, left_out: frozenset[Path]) -> Iterator[Path]:

@@ -22,7 +22,7 @@ from lomi.lab.conductor import Conductor, Task
 from lomi.lab.engine import Engine, NeedsUnmetError
 from lomi.lab.engines.local import LocalSetting
 from lomi.lab.engines.opening import opened_engine
-from lomi.lab.files import shelve
+from lomi.lab.files import FolderUnsendableError, is_text, shelve
 from lomi.lab.lanes import HostClock
 from lomi.lab.outcome import NOT_WRITTEN, outcome_of
 from lomi.lab.plan import Plan, PlanError, PlanFault, read_plan
@@ -141,7 +141,7 @@ async def _task(
     """What the conductor needs.
 
     Raises:
-        PlanError: some test needs what this engine could never give.
+        PlanError: some test needs what this engine could never give, or the hosts can't be sent what it takes.
     """
     needs = {test.id: needs_of(test, plan.needs, plan.phones) for test in tests}
     for test in tests:
@@ -151,7 +151,12 @@ async def _task(
             raise PlanError(PlanFault(None, "needs", f"{test.id}: {unmet}")) from unmet
     files: tuple[FileByHash, ...] = ()
     if engine.ships_files:
-        files = await asyncio.to_thread(shelve, setting.folder, setting.shelf, frozenset({into}))
+        if not all(is_text(argument) for argument in order.arguments):
+            raise PlanError(PlanFault(None, "", "an argument for pytest is no UTF-8, so no other host could have it"))
+        try:
+            files = await asyncio.to_thread(shelve, setting.folder, setting.shelf, frozenset({into}))
+        except FolderUnsendableError as error:
+            raise PlanError(PlanFault(None, "tests.folder", str(error))) from error
     return Task(
         plan=plan,
         plan_sha256=hashlib.sha256(content).hexdigest(),
