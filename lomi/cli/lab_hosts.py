@@ -28,6 +28,7 @@ _JOINING = {
     "token_expired": "a token lasts ten minutes; get another with `lomi lab token` on the scheduler's host",
     "fingerprint_mismatch": "who answered is not who made the token: a wrong machine, or a new scheduler",
     "scheduler_unreachable": "nobody answered there; is the port open between the two machines?",
+    "name_taken": "a member of the cluster is called so; choose another name with --name",
     "name_invalid": "choose a name with --name: lower-case letters, digits, dots and dashes, at most 63",
 }
 

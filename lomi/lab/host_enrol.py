@@ -6,7 +6,7 @@ One line of JSON each way. The secret is sent only once the certificate is the t
 import asyncio
 import hashlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,12 +14,14 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lomi.lab.host_authority import Authority, RequestRefusedError, certificate_request, pem_of_key
-from lomi.lab.host_place import Cluster, ClusterPlace
+from lomi.lab.host_place import SCHEDULER_NAME, Cluster, ClusterPlace
 from lomi.lab.host_tokens import JoinToken, TokenBook, TokenRefusedError
 
 JOIN_S = 10.0
 _MOST_LINE = 64 << 10
 _MOST_AT_ONCE = 16
+_MOST_THERE = 64
+"""Connections that are answered or wait for it; one more is closed at once."""
 
 
 class JoinRefusedError(Exception):
@@ -27,7 +29,7 @@ class JoinRefusedError(Exception):
 
     Attributes:
         reason: a token's (`token_malformed`, `token_unknown`, `token_used`, `token_expired`), `fingerprint_mismatch`,
-            `scheduler_unreachable`, `request_invalid`, `name_invalid`, or `answer_invalid`.
+            `scheduler_unreachable`, `request_invalid`, `name_invalid`, `name_taken`, or `answer_invalid`.
     """
 
     def __init__(self, reason: str) -> None:
@@ -62,32 +64,44 @@ class Desk:
         authority: signs.
         book: the tokens.
         scheduler: what admitted hosts connect to, `tls://HOST:PORT`.
+        present: the names of the hosts that serve now.
     """
 
-    def __init__(self, authority: Authority, book: TokenBook, scheduler: str) -> None:
+    def __init__(
+        self, authority: Authority, book: TokenBook, scheduler: str, present: Callable[[], frozenset[str]]
+    ) -> None:
         self._authority = authority
         self._book = book
         self._scheduler = scheduler
+        self._present = present
+        self._there = 0
         self._places = asyncio.Semaphore(_MOST_AT_ONCE)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: one question, one answer."""
+        """One connection: one question, one answer, in ten seconds with its wait for a place."""
+        if self._there == _MOST_THERE:
+            writer.transport.abort()
+            return
+        self._there += 1
         try:
-            async with self._places, asyncio.timeout(JOIN_S):
+            async with asyncio.timeout(JOIN_S), self._places:
                 line = await reader.readline()
-                answer = await asyncio.to_thread(self._answer, line)
+                answer = await asyncio.to_thread(self._answer, line, {SCHEDULER_NAME, *self._present()})
                 writer.write(msgspec.json.encode(answer) + b"\n")
                 await writer.drain()
         except (TimeoutError, OSError, ValueError):
             # It was too slow, left, or sent a line without end: nothing was signed for it.
             writer.transport.abort()
         finally:
+            self._there -= 1
             writer.close()
 
-    def _answer(self, line: bytes) -> _Admitted | _Refused:
+    def _answer(self, line: bytes, taken: set[str]) -> _Admitted | _Refused:
         try:
             asked = msgspec.json.decode(line, type=_Asked)
             self._book.redeem(asked.secret)
+            if asked.name in taken:
+                return _Refused(reason="name_taken")
             certificate = self._authority.sign(asked.request.encode(), asked.name)
         except msgspec.DecodeError:
             return _Refused(reason="request_invalid")

@@ -8,6 +8,8 @@ from lomi.disk.private import private_directory, read_private, write_private
 from lomi.disk.refusal import DiskRefusedError, Reason
 
 FOLDER = "cluster"
+SCHEDULER_NAME = "scheduler"
+"""What the scheduler is called among the members; no host can have this name."""
 _MOST = 64 << 10
 
 

@@ -15,11 +15,10 @@ from lomi.disk.private import read_private, write_private
 from lomi.disk.refusal import DiskRefusedError
 from lomi.lab.host_authority import certificate_request, open_authority, pem_of_key
 from lomi.lab.host_enrol import Desk, opened_desk
-from lomi.lab.host_place import Cluster, ClusterPlace
+from lomi.lab.host_place import SCHEDULER_NAME, Cluster, ClusterPlace
 from lomi.lab.host_security import TlsScheduler, configure, security
 from lomi.lab.host_tokens import JoinToken, TokenBook
 
-NAME = "scheduler"
 _MOST = 4096
 
 
@@ -61,19 +60,19 @@ async def serve_scheduler(order: SchedulerOrder, stop: asyncio.Event) -> None:
     key = Ed25519PrivateKey.generate()
     own = {
         "key": pem_of_key(key),
-        "certificate": authority.sign(certificate_request(key, NAME), NAME),
+        "certificate": authority.sign(certificate_request(key, SCHEDULER_NAME), SCHEDULER_NAME),
         "authority": authority.pem,
     }
     # Kept first, since Dask reads its key and certificate from files; again once the port is known.
-    await asyncio.to_thread(lambda: place.keep(Cluster(scheduler="", name=NAME), **own))
+    await asyncio.to_thread(lambda: place.keep(Cluster(scheduler="", name=SCHEDULER_NAME), **own))
     book = await asyncio.to_thread(TokenBook, place.folder / "tokens", time.time)
     scheduler = TlsScheduler(
         host=order.host, port=order.port, protocol="tls", security=security(place), dashboard=False
     )
     async with scheduler:
         address = str(scheduler.address)
-        await asyncio.to_thread(lambda: place.keep(Cluster(scheduler=address, name=NAME), **own))
-        desk = Desk(authority, book, address)
+        await asyncio.to_thread(lambda: place.keep(Cluster(scheduler=address, name=SCHEDULER_NAME), **own))
+        desk = Desk(authority, book, address, lambda: frozenset(str(one.name) for one in scheduler.workers.values()))
         async with opened_desk(desk, order.host, order.join_port, place.certificate, place.key) as (port, fingerprint):
             opened = OpenDesk(host=order.host, port=port, fingerprint=fingerprint)
             file = place.folder / "desk.json"

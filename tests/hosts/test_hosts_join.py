@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lomi.lab import host_enrol
 from lomi.lab.host_authority import (
     Authority,
     AuthorityDamagedError,
@@ -53,8 +55,8 @@ class Desks:
 
 
 @asynccontextmanager
-async def desk(folder: Path) -> AsyncIterator[Desks]:
-    """Open one; its one token is issued already."""
+async def desk(folder: Path, *present: str) -> AsyncIterator[Desks]:
+    """Open one; its one token is issued already, and these hosts serve."""
     clock = Clock()
     authority = open_authority(folder / "authority")
     key = Ed25519PrivateKey.generate()
@@ -68,7 +70,7 @@ async def desk(folder: Path) -> AsyncIterator[Desks]:
     )
     book = TokenBook(folder / "tokens", clock)
     book.issue(SECRET)
-    served = Desk(authority, book, SCHEDULER)
+    served = Desk(authority, book, SCHEDULER, lambda: frozenset(present))
     async with opened_desk(served, "127.0.0.1", 0, place.certificate, place.key) as (port, fingerprint):
         token = JoinToken(host="127.0.0.1", port=port, fingerprint=fingerprint, secret=SECRET)
         yield Desks(authority, book, clock, token)
@@ -137,6 +139,60 @@ async def test_a_bad_name_uses_the_token_up_and_says_so(tmp_path: Path) -> None:
     async with desk(tmp_path) as desks:
         with pytest.raises(JoinRefusedError, match="name_invalid"):
             await join(desks.token, ClusterPlace(tmp_path / "h"), "Bad Name")
+
+
+@pytest.mark.parametrize("name", ["scheduler", "host-1"])
+async def test_a_name_that_a_member_has_is_refused(tmp_path: Path, name: str) -> None:
+    """Neither the scheduler's own nor that of a host that serves; another is free."""
+    async with desk(tmp_path, "host-1", "host-2") as desks:
+        with pytest.raises(JoinRefusedError, match="name_taken"):
+            await join(desks.token, ClusterPlace(tmp_path / "h"), name)
+        assert not (tmp_path / "h").exists()
+        desks.book.issue("00" * 32)
+        fresh = msgspec.structs.replace(desks.token, secret="00" * 32)
+        assert (await join(fresh, ClusterPlace(tmp_path / "h"), "host-3")).name == "host-3"
+
+
+async def silent(desks: Desks, count: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Connections that say nothing."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return [await asyncio.open_connection("127.0.0.1", desks.token.port, ssl=context) for _ in range(count)]
+
+
+async def closed(reader: asyncio.StreamReader) -> bool:
+    """Wait until the other end has closed the connection; nothing came before."""
+    try:
+        return await reader.read() == b""
+    except (ConnectionError, ssl.SSLError):
+        return True
+
+
+async def test_a_wait_for_a_place_at_the_desk_counts_from_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty that say nothing are all gone after the time of one; then the desk serves again."""
+    async with desk(tmp_path) as desks:
+        with monkeypatch.context() as shorter:
+            shorter.setattr(host_enrol, "JOIN_S", 2.0)
+            connections = await silent(desks, 40)
+            async with asyncio.timeout(3.9):
+                assert all(await asyncio.gather(*(closed(reader) for reader, _ in connections)))
+        for _, writer in connections:
+            writer.transport.abort()
+        await join(desks.token, ClusterPlace(tmp_path / "h"), "host-1")
+
+
+async def test_one_more_than_fit_at_the_desk_is_closed_at_once(tmp_path: Path) -> None:
+    """The sixty-fifth hears the end long before its time is over; the others still wait."""
+    async with desk(tmp_path) as desks:
+        connections = await silent(desks, 64)
+        ((reader, last),) = await silent(desks, 1)
+        async with asyncio.timeout(2):
+            assert await closed(reader)
+        assert not any(reader.at_eof() for reader, _ in connections)
+        for _, writer in (*connections, (reader, last)):
+            writer.transport.abort()
 
 
 @pytest.mark.parametrize("sent", [b"\n", b"{}\n", b"\xff\xfe\n", b"[" * 10_000 + b"\n", b"x" * (1 << 17), b""])
