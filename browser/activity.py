@@ -11,6 +11,9 @@ from browser.wire import Faults, listen
 # An action's answer waits for these; pictures, media, beacons and open streams may take as long as they like.
 _WAITED = frozenset({"Document", "Stylesheet", "Script", "XHR", "Fetch", "Preflight"})
 
+MOST_REFUSED = 16
+MOST_URL = 2048
+
 
 class _Request(msgspec.Struct):
     url: str = ""
@@ -123,6 +126,12 @@ class Activity:
             self._foretold -= 1
         else:
             self.coming += 1
+
+    def refuse(self, url: str) -> None:
+        """A document of this address was kept from the page; the first of them are remembered."""
+        if len(self.refused) < MOST_REFUSED:
+            self.refused.append(url[:MOST_URL])
+        self.stir()
 
     def interrupted(self) -> bool:
         """Whether nothing can be learned from the page now: a dialog is open or the page has ended."""

@@ -2,6 +2,9 @@
 
 The egress proxy is the wall. This guard makes a refused navigation leave the old document in place, and reports it. It
 also shows the proxy the context's credential once, with the first document; the engine then sends it unasked.
+
+A document that page script had fetched ahead (speculation rules) is shown without a request that could be held: if it
+is outside the grant, the page ends when it comes.
 """
 
 from collections.abc import Callable
@@ -23,6 +26,10 @@ class _Paused(msgspec.Struct, rename="camel"):
     request_id: str
     request: _Asked = msgspec.field(default_factory=_Asked)
     resource_type: str = ""
+
+
+class _Navigated(msgspec.Struct):
+    frame: _Asked = msgspec.field(default_factory=_Asked)
 
 
 class _Challenge(msgspec.Struct):
@@ -56,6 +63,7 @@ class DocumentGuard:
     async def hold(self, session: Session) -> None:
         """Hold the documents of one protocol session."""
         listen(session, "Fetch.requestPaused", _Paused, lambda event: self._paused(session, event), self._page.faults)
+        listen(session, "Page.frameNavigated", _Navigated, self._came, self._page.faults)
         if self._credential is not None:
             listen(session, "Fetch.authRequired", _AuthRequired, lambda e: self._auth(session, e), self._page.faults)
         await self._enable(session)
@@ -97,11 +105,17 @@ class DocumentGuard:
         if event.resource_type != "Document" or self._admits(url):
             self._page.background(self._answer(session, "Fetch.continueRequest", {"requestId": event.request_id}))
             return
-        self._page.activity.refused.append(url[:2048])
-        self._page.activity.stir()
+        self._page.activity.refuse(url)
         self._page.background(
             self._answer(session, "Fetch.failRequest", {"requestId": event.request_id, "errorReason": "Aborted"})
         )
+
+    def _came(self, event: _Navigated) -> None:
+        url = event.frame.url
+        if url.startswith(("http://", "https://")) and not self._admits(url):
+            self._page.activity.refuse(url)
+            self._page.context.chromium.close_target(self._page.target.id)
+            self._page.end("closed")
 
     async def _answer(self, session: Session, method: str, params: dict[str, object]) -> None:
         try:

@@ -14,7 +14,7 @@ from browser_steps import node, text, visit
 from browser import actions, navigate
 from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
 from browser.engine import Engine, EngineSettings, running
-from browser.errors import NavigationFailedError, OriginDeniedError, RedirectDeniedError
+from browser.errors import NavigationFailedError, OriginDeniedError, PageEndedError, RedirectDeniedError
 from browser.page import Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -217,3 +217,28 @@ async def test_workers_run_and_stay_in(site: Site, foreign: Site, held: Page) ->
     async with asyncio.timeout(5):
         for _ in workers:
             await ends.get()
+
+
+@pytest.mark.parametrize("rule", ["prefetch", "prerender"])
+async def test_a_document_fetched_ahead_is_not_shown(site: Site, engine: Engine, rule: str) -> None:
+    """Speculation rules get a document without asking the guard: the page that would show it ends, and says why."""
+    page = await engine.open(admits=lambda url: url.startswith(site.url) and not url.endswith("/denied"))
+    site.show("<h1>Denied</h1>", "/denied")
+    rules = f'<script type=speculationrules>{{"{rule}": [{{"urls": ["/denied"], "eagerness": "immediate"}}]}}</script>'
+    snapshot = await visit(page, site.show(f"{rules}<button onclick=\"location = '/denied'\">Go</button>"))
+    await site.until("/denied")
+    acted = await actions.click(page, node(snapshot, "button").ref)
+    assert acted.observation.refused_documents == (site.url + "/denied",)
+    assert (acted.observation.closed, page.activity.ended) == (True, "closed")
+    with pytest.raises(PageEndedError):
+        await page.snapshot()
+
+
+async def test_refusals_without_end_are_bounded(site: Site, foreign: Site, held: Page) -> None:
+    """A page that asks for one refused document after another is told of by the first few of them."""
+    frames = "for (let i = 0; i < 60; i++) document.body.append(Object.assign(document.createElement('iframe'), "
+    body = f"<h1>Home</h1><button onclick=\"{frames}{{src: '{foreign.url}/any?' + i}}))\">Go</button>"
+    snapshot = await visit(held, site.show(body))
+    acted = await actions.click(held, node(snapshot, "button").ref)
+    refused = acted.observation.refused_documents
+    assert refused == tuple(f"{foreign.url}/any?{i}" for i in range(16))
