@@ -20,6 +20,10 @@ RunName = Annotated[str, Meta(pattern=r"\Arun-[0-9a-f]{12}\Z")]
 """What a run is called; a host has a folder of this name for it."""
 
 
+_Count = Annotated[int, Meta(ge=0, le=4096)]
+_Name = Annotated[str, Meta(min_length=1, max_length=500)]
+
+
 class _Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
 
@@ -27,11 +31,11 @@ class _Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class HostFacts(_Value, frozen=True, kw_only=True):
     """What a host is: its name, its phones by image, how many shards without phones it runs, its version of Lomi."""
 
-    name: str
-    phones: dict[str, int]
-    slots: int
-    browsers: int
-    version: str
+    name: _Name
+    phones: Annotated[dict[_Name, _Count], Meta(max_length=64)]
+    slots: _Count
+    browsers: _Count
+    version: _Name
 
     @property
     def offer(self) -> str:

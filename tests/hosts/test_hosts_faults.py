@@ -1,6 +1,7 @@
 """A host that misbehaves costs its own shards: odd answers, odd errors, odd orders; over real Dask, in one process."""
 
 import asyncio
+import hashlib
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,15 +16,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lomi.lab import host_rooms, host_tasks
 from lomi.lab.engine import HostLostError
+from lomi.lab.engines import dask_engine
 from lomi.lab.engines.dask_engine import DaskEngine, DaskSetting, opened_dask_engine
 from lomi.lab.host_authority import certificate_request, open_authority, pem_of_key
+from lomi.lab.host_enrol import JoinRefusedError, join
 from lomi.lab.host_orders import HostAnswer, HostFacts, ShardOrder
 from lomi.lab.host_place import Cluster, ClusterPlace
 from lomi.lab.host_rooms import Host, HostSetting
+from lomi.lab.host_scheduler import SchedulerOrder, new_token, serve_scheduler
 from lomi.lab.host_security import TlsScheduler, TlsWorker, configure, security
+from lomi.lab.host_tokens import parse_token
 from lomi.lab.lanes import HostClock
 from lomi.lab.plan import Plan, parse_plan
-from lomi.lab.shard import FileByHash, Needs, PlannedTest, Segment, Shard, ShardResult, Work
+from lomi.lab.shard import Artifact, Attempt, FileByHash, Needs, PlannedTest, Segment, Shard, ShardResult, Work
 from lomi.lab.shelf import FolderShelf
 
 PLAN = parse_plan("version = 1\n")
@@ -78,7 +83,7 @@ def none_at_all(order: ShardOrder) -> Any:
 
 
 @asynccontextmanager
-async def opened_engine(folder: Path, *answers: Answer) -> AsyncIterator[DaskEngine]:
+async def opened_engine(folder: Path, *answers: Answer, theirs: FolderShelf | None = None) -> AsyncIterator[DaskEngine]:
     """A scheduler, one odd host and an engine of a run, all in this process."""
     configure()
     authority, key, place = open_authority(folder / "authority"), Ed25519PrivateKey.generate(), ClusterPlace(folder)
@@ -100,7 +105,7 @@ async def opened_engine(folder: Path, *answers: Answer) -> AsyncIterator[DaskEng
             local_directory=str(folder / "dask"),
             **secured,
         )
-        host_tasks.serve(OddHost(shelf, *answers))  # type: ignore[arg-type]
+        host_tasks.serve(OddHost(theirs or shelf, *answers))  # type: ignore[arg-type]
         try:
             setting = DaskSetting(address=str(scheduler.address), place=place, run=RUN, plan=PLAN, shelf=shelf)
             async with worker, opened_dask_engine(setting) as engine:
@@ -125,6 +130,63 @@ async def test_an_odd_answer_loses_the_shard_and_not_the_run(tmp_path: Path, odd
         assert lost.value.host == "odd"
         assert (await engine.run(shard(8), Needs(phones=0))).shard == 8
         assert await engine.finish() == ()
+
+
+async def test_more_than_an_answer_may_be_loses_the_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both for its words and for an artifact: nothing of it is read or kept."""
+    content = b"x" * 2_000
+    artifact = Artifact(name="a", kind="download", bytes=2_000, sha256=hashlib.sha256(content).hexdigest())
+    attempt = Attempt(test="a.py::test", attempt=1, shard=2, verdict="failed", artifacts=(artifact,))
+
+    def loud(order: ShardOrder) -> HostAnswer:
+        return msgspec.structs.replace(good(order), message="x" * 2_000)
+
+    def large(order: ShardOrder) -> HostAnswer:
+        return HostAnswer(result=ShardResult(shard=order.shard.number, host="odd", attempts=(attempt,)))
+
+    theirs = FolderShelf(tmp_path / "theirs")
+    theirs.put(content)
+    monkeypatch.setattr(dask_engine, "_MOST_ANSWER", 1_000)
+    monkeypatch.setattr(dask_engine, "MOST_ARTIFACT", 1_000)
+    async with opened_engine(tmp_path, loud, large, good, theirs=theirs) as engine:
+        with pytest.raises(HostLostError, match="and 1000 are the most"):
+            await engine.run(shard(1), Needs(phones=0))
+        with pytest.raises(HostLostError, match="it answered with 2000 bytes, and 1000 are the most"):
+            await engine.run(shard(2), Needs(phones=0))
+        assert not (tmp_path / "shelf" / artifact.sha256).exists()
+        assert (await engine.run(shard(3), Needs(phones=0))).shard == 3
+
+
+@pytest.mark.parametrize("odd", [{"slots": -1}, {"slots": 1 << 40}, {"name": ""}, {"phones": {"paper-36": -1}}])
+def test_a_host_that_offers_what_nobody_has_is_none(odd: dict[str, object]) -> None:
+    """Counts are bounded, and a host has a name."""
+    told = msgspec.json.encode(msgspec.structs.replace(FACTS, **odd))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(told, type=HostFacts)
+
+
+async def test_a_host_that_serves_keeps_its_name(tmp_path: Path) -> None:
+    """At a real scheduler's desk a second host of the name is refused while the first is connected."""
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    order = SchedulerOrder(
+        place=ClusterPlace(tmp_path / "s"),
+        host="127.0.0.1",
+        port=0,
+        join_port=0,
+        ready=lambda _, token: heard.put_nowait(token),
+    )
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve_scheduler(order, stop))
+        place = ClusterPlace(tmp_path / "h")
+        cluster = await join(parse_token(await heard.get()), place, "host-1")
+        secured = {"security": security(place), "host": "127.0.0.1", "dashboard": False}
+        folder = str(tmp_path / "dask")
+        async with TlsWorker(cluster.scheduler, name="host-1", memory_limit=0, local_directory=folder, **secured):
+            token = await asyncio.to_thread(new_token, order.place)
+            with pytest.raises(JoinRefusedError, match="name_taken"):
+                await join(token, ClusterPlace(tmp_path / "x"), "host-1")
+        stop.set()
 
 
 @pytest.mark.parametrize("run", ["../../x", "/home/x", "run-0123456789ab\0", "run-0123456789ab\n", "", "run-0", "RUN"])

@@ -20,6 +20,7 @@ from distributed.scheduler import KilledWorker
 from lomi.lab import host_tasks
 from lomi.lab.engine import EngineFailedError, HostLostError, NeedsUnmetError, Shelf
 from lomi.lab.engines.dask_hosts import Seat, Seats
+from lomi.lab.evidence import MOST_ARTIFACT
 from lomi.lab.host_orders import Hashes, HostAnswer, HostFacts, Lanes, ShardOrder
 from lomi.lab.host_place import ClusterPlace
 from lomi.lab.host_security import LOST_S, configure, security
@@ -40,6 +41,12 @@ class CallFailedError(Exception):
     """Raised where a call of a host or of the scheduler came to no answer, or to one that is none; says why."""
 
 
+_MOST_ANSWER = 256 << 20
+"""Bytes of what became of one shard."""
+_MOST_WORDS = 16 << 20
+"""Bytes of any other words of a host: what it is, what it lacks, how its lanes ended."""
+_MOST_ID = 256
+_MOST_LINE = 300
 _TROUBLE = (OSError, TimeoutError, KeyError, CallFailedError, msgspec.DecodeError)
 
 
@@ -160,7 +167,7 @@ class DaskEngine:
         )
         try:
             answer = await _of_host(future, seat.gone)
-            return msgspec.json.decode(answer, type=HostAnswer)
+            return msgspec.json.decode(_bounded(answer, _MOST_ANSWER), type=HostAnswer)
         except CallFailedError as failed:
             raise HostLostError(seat.facts.name, str(failed)) from failed
         except msgspec.DecodeError as error:
@@ -178,7 +185,7 @@ class DaskEngine:
         if answer.failure == "needs_unmet":
             self._seats.lower(seat, self._seats.units(needs) - 1)
         if answer.result is None:
-            raise HostLostError(seat.facts.name, answer.message)
+            raise HostLostError(seat.facts.name, " ".join(answer.message.split())[:_MOST_LINE])
         if answer.result.shard != shard.number:
             told = f"it answered for shard {answer.result.shard} when asked for {shard.number}"
             raise HostLostError(seat.facts.name, told)
@@ -196,8 +203,8 @@ class DaskEngine:
 
         async def fetch(sha256: str) -> None:
             async with places:
-                content = await self._ask(seat, host_tasks.read, sha256)
-                if not isinstance(content, bytes) or hashlib.sha256(content).hexdigest() != sha256:
+                content = _bounded(await self._ask(seat, host_tasks.read, sha256), MOST_ARTIFACT)
+                if hashlib.sha256(content).hexdigest() != sha256:
                     raise HostLostError(seat.facts.name, "an artifact is not what its hash says")
                 await asyncio.to_thread(shelf.put, content)
 
@@ -235,9 +242,8 @@ class DaskEngine:
         """The last stretches of the lanes of all hosts that are there, and tell them in words that can be read."""
         segments: list[Segment] = []
         for answer in await self._ask_all(host_tasks.finish, self._setting.run):
-            with suppress(msgspec.DecodeError):
-                if isinstance(answer, bytes):
-                    segments += msgspec.json.decode(answer, type=Lanes).segments
+            with suppress(CallFailedError, msgspec.DecodeError):
+                segments += msgspec.json.decode(_bounded(answer, _MOST_WORDS), type=Lanes).segments
         return tuple(segments)
 
     async def anchor(self, content: bytes) -> str | None:
@@ -245,7 +251,7 @@ class DaskEngine:
         for seat in self._seats.all:
             with suppress(*_TROUBLE):
                 operation = await self._ask(seat, host_tasks.anchor, self._setting.run, content)
-                if isinstance(operation, str):
+                if isinstance(operation, str) and len(operation) <= _MOST_ID:
                     return operation
         return None
 
@@ -303,7 +309,7 @@ class DaskEngine:
         try:
             async with asyncio.timeout(CALL_S):
                 answers = await _of_host(self._client.run(host_tasks.facts, workers=[address]))
-            facts = msgspec.json.decode(answers[address], type=HostFacts)
+            facts = msgspec.json.decode(_bounded(answers[address], _MOST_WORDS), type=HostFacts)
         except msgspec.DecodeError:
             self._odd = f"{address} has another version of Lomi"
             self._refused.add(address)
@@ -331,9 +337,8 @@ class DaskEngine:
             hashes = Hashes(sha256=tuple(sorted(named)))
             try:
                 lacking = await self._ask(seat, host_tasks.missing, msgspec.json.encode(hashes))
-                if not isinstance(lacking, bytes):
-                    raise HostLostError(seat.facts.name, "it does not say which of the tests' files it lacks")
-                for sha256 in named.intersection(msgspec.json.decode(lacking, type=Hashes).sha256):
+                told = msgspec.json.decode(_bounded(lacking, _MOST_WORDS), type=Hashes)
+                for sha256 in named.intersection(told.sha256):
                     content = await asyncio.to_thread(shelf.path_of(sha256).read_bytes)
                     await self._ask(seat, host_tasks.put, content)
             except _TROUBLE as error:
@@ -383,6 +388,19 @@ async def _awaited(asked: Awaitable[T]) -> T:
     return await asked
 
 
+def _bounded(answer: object, most: int) -> bytes:
+    """The bytes that a host answered with.
+
+    Raises:
+        CallFailedError: it answered something else, or more than `most`.
+    """
+    if not isinstance(answer, bytes):
+        raise CallFailedError(f"it answered with {type(answer).__name__}, not bytes")
+    if len(answer) > most:
+        raise CallFailedError(f"it answered with {len(answer)} bytes, and {most} are the most")
+    return answer
+
+
 def _has(shelf: Shelf, sha256: str) -> bool:
     try:
         shelf.path_of(sha256)
@@ -392,7 +410,7 @@ def _has(shelf: Shelf, sha256: str) -> bool:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return " ".join(f"{type(error).__name__}: {error}".split())[:_MOST_LINE]
 
 
 def _client(address: str, place: ClusterPlace) -> Client:
