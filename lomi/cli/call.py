@@ -26,7 +26,7 @@ def tools(tool: str | None, as_json: bool) -> None:
         if found is None:
             fail(f"no tool is named {tool!r}", _near(tool))
         click.echo(
-            json.dumps(json.loads(LOCATION.read_bytes())["tools"][catalogue().tools.index(found)])
+            json.dumps(next(entry for entry in json.loads(LOCATION.read_bytes())["tools"] if entry["name"] == tool))
             if as_json
             else section(found)
         )

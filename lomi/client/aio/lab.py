@@ -121,7 +121,7 @@ class Lab:
                     if ended > _MOST_ENDED or error.effect != "none" or not _passes(error):
                         raise
                     refused = error
-            if refused is not None and isinstance(refused, TargetBusyError) and clock() >= end:
+            if isinstance(refused, TargetBusyError) and clock() >= end:
                 raise refused
             await asyncio.sleep(_PAUSE_S)
 
