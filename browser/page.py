@@ -201,7 +201,7 @@ class Page:
             self.activity.ended = reason
             self.ended.set()
             self.activity.stir()
-            for told in self.on_ended:
+            for told in tuple(self.on_ended):
                 told(reason)
 
     @property

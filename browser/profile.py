@@ -15,6 +15,7 @@ from browser.network import Network
 from browser.page import Page, started
 from browser.pending import Pending
 from browser.screencast import Screencast
+from browser.trace import Trace
 from browser.values import Viewport
 from browser.wire import ATTACH_S, send
 
@@ -67,6 +68,7 @@ class Profile:
         self.name_popup: NamePopup = self._own_name
         self.egress = egress
         self.guarded = guarded
+        self.trace = Trace(self)
         # The proxy admits hosts there that documents may not come from: no window may open.
         self._sealed = egress is not None and bool(egress.grant.resources)
         self._engine = engine

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,7 +19,9 @@ from browser.capture import capture
 from browser.errors import BlockedError, BrowserError, NoSuchThingError, PageEndedError
 from browser.network import NetworkEntry
 from browser.page import Page
-from browser.profile import Profile
+
+if TYPE_CHECKING:
+    from browser.profile import Profile
 
 TRACE_S = 600.0
 _VERSION = 8
@@ -55,6 +58,12 @@ class _Recording:
     def _ended(self, _reason: str) -> None:
         self.over.set()
 
+    def close(self) -> None:
+        """Record nothing more, and let the page forget it."""
+        self.over.set()
+        self.page.on_navigation.remove(self._navigated)
+        self.page.on_ended.remove(self._ended)
+
     async def watch(self) -> None:
         """Keep each picture, until the end; where none came in time, one that is taken then."""
         try:
@@ -87,8 +96,10 @@ class _Recording:
     def finished(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
         """Its lines and its requests, once `watch` has ended."""
         page = self.page
+        nowhere = {"url": "", "lineNumber": 0, "columnNumber": 0}  # the viewer opens no trace without one
         for entry in page.logs.read("console", limit=64).entries:
-            self._add("console", time=self._now(), messageType=entry.level or "log", text=entry.message, args=[])
+            said = {"messageType": entry.level or "log", "text": entry.message, "args": [], "location": nowhere}
+            self._add("console", time=self._now(), **said)
         requests = page.network.read(cursor=self._from, limit=1_000).entries
         return self.lines, [{"type": "resource-snapshot", "snapshot": _har(page, entry)} for entry in requests]
 
@@ -118,7 +129,7 @@ class Trace:
     It covers the pages that are open when it starts.
     """
 
-    def __init__(self, profile: Profile, *, seconds: float = TRACE_S, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, profile: "Profile", *, seconds: float = TRACE_S, now: Callable[[], float] = time.time) -> None:
         self.running = False
         self._profile = profile
         self._seconds = seconds
@@ -161,7 +172,7 @@ class Trace:
             self._timer.cancel()
         recordings, self._recordings = self._recordings, []
         for recording in recordings:
-            recording.over.set()
+            recording.close()
         return recordings
 
     def _write(self, into: Path, recordings: list[_Recording]) -> int:

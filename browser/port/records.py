@@ -3,7 +3,6 @@
 import shutil
 import tempfile
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -12,8 +11,6 @@ from browser.port import views
 from browser.port.faults import reading
 from browser.port.lives import Lives
 from browser.port.transfers import download_source, pieces_of
-from browser.profile import Profile
-from browser.trace import Trace
 from browser.transfers import MOST_BYTES
 from lomi.contract.browser import BrowserLogs, BrowserLogsInput
 from lomi.contract.codes import ErrorCode
@@ -27,7 +24,6 @@ class BrowserRecords:
     def __init__(self, lives: Lives, ledger: Ledger) -> None:
         self._lives = lives
         self._ledger = ledger
-        self._traces: WeakKeyDictionary[Profile, Trace] = WeakKeyDictionary()
         lives.on_lease_ended.append(self._drop_trace)
 
     async def logs(self, call: Call[BrowserLogsInput]) -> Reply:
@@ -58,16 +54,15 @@ class BrowserRecords:
         if given.trace is None:
             return None
         self._require_lease(call)
-        trace = self._traces.setdefault(page.profile, Trace(page.profile))
         if given.trace == "start":
-            await trace.start()
+            await page.profile.trace.start()
             return None
-        return await self._stopped(call, page, trace)
+        return await self._stopped(call, page)
 
-    async def _stopped(self, call: Call[BrowserLogsInput], page: Page, trace: Trace) -> StoredArtifact:
+    async def _stopped(self, call: Call[BrowserLogsInput], page: Page) -> StoredArtifact:
         folder = Path(tempfile.mkdtemp(prefix="lomi-trace-"))
         try:
-            await trace.stop(folder / "trace.zip")
+            await page.profile.trace.stop(folder / "trace.zip")
             pieces, source = pieces_of(folder / "trace.zip"), download_source(page, call.input)
             return await self._ledger.artifacts.put_stream(call, pieces, source, most=MOST_BYTES)
         finally:
@@ -82,6 +77,4 @@ class BrowserRecords:
 
     def _drop_trace(self, page: Page) -> None:
         """Whoever has the page now, a person perhaps, is not recorded for the one who had it."""
-        trace = self._traces.get(page.profile)
-        if trace is not None:
-            trace.drop()
+        page.profile.trace.drop()

@@ -13,7 +13,7 @@ from browser_steps import Effects, node, text, visit
 from browser import transfers
 from browser.errors import BlockedError, NoSuchThingError, RefusedError, StaleRefError, TransferFailedError
 from browser.page import Page
-from browser.trace import Trace
+from browser.trace import _Recording
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -139,19 +139,38 @@ async def test_the_site_sees_one_submit_with_the_exact_text(site: Site, page: Pa
 
 async def test_a_trace_is_a_file_on_request(site: Site, page: Page, tmp_path: Path) -> None:
     """A trace runs between start and stop, once at a time."""
-    trace = Trace(page.profile)
+    trace = page.profile.trace
     with pytest.raises(NoSuchThingError):
         await trace.stop(tmp_path / "t.zip")
     await trace.start()
     with pytest.raises(BlockedError):
         await trace.start()
-    await visit(page, site.show("<h1>x</h1>"))
+    await visit(page, site.show("<h1>x</h1><script>console.log('said')</script>"))
     assert await trace.stop(tmp_path / "t.zip") > 1000
     with zipfile.ZipFile(tmp_path / "t.zip") as file:
-        kinds = [json.loads(line)["type"] for line in file.read("trace.trace").splitlines()]
+        lines = [json.loads(line) for line in file.read("trace.trace").splitlines()]
         asked = [json.loads(line)["snapshot"]["request"]["url"] for line in file.read("trace.network").splitlines()]
         pictures = [name for name in file.namelist() if name.endswith(".jpeg")]
+    kinds = [line["type"] for line in lines]
+    said = next(line for line in lines if line["type"] == "console")
+    assert (said["text"], said["location"]["lineNumber"]) == ("said", 0)
     assert kinds[0] == "context-options"
     assert "event" in kinds
     assert site.url + "/" in asked
     assert len(pictures) == kinds.count("screencast-frame") > 0
+
+
+async def test_a_stopped_trace_leaves_nothing_in_memory(site: Site, page: Page, tmp_path: Path) -> None:
+    """Neither a written nor a dropped trace keeps its pictures with the page."""
+    trace = page.profile.trace
+    await visit(page, site.show("<h1>x</h1>"))
+    await trace.start()
+    await trace.stop(tmp_path / "t.zip")
+    await trace.start()
+    watching = trace._recordings[0].done
+    trace.drop()
+    await watching.wait()
+    assert page.activity.ended is None
+    kept = [*page.on_navigation, *page.on_ended]
+    assert not [told for told in kept if isinstance(getattr(told, "__self__", None), _Recording)]
+    await visit(page, site.url + "/")
