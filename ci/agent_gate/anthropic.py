@@ -73,27 +73,23 @@ def _call(block: Mapping[str, object]) -> ToolCall:
 
 def _messages(ask: Ask) -> list[object]:
     """The conversation; its last result is the mark up to which the next request will be the same."""
-    said = [_message(entry, pictures=ask.pictures) for entry in ask.conversation]
-    last = ask.conversation[-1] if ask.conversation else ""
-    if isinstance(last, tuple) and last:
-        blocks = [_result(result, pictures=ask.pictures) for result in last]
-        said[-1] = {"role": "user", "content": [*blocks[:-1], {**blocks[-1], "cache_control": _CACHE}]}
-    return said
+    last = len(ask.conversation) - 1
+    return [_message(entry, pictures=ask.pictures, marked=at == last) for at, entry in enumerate(ask.conversation)]
 
 
-def _message(entry: Entry, *, pictures: bool) -> object:
+def _message(entry: Entry, *, pictures: bool, marked: bool) -> object:
     if isinstance(entry, str):
         return {"role": "user", "content": entry}
     if isinstance(entry, Turn):
         return entry.raw
-    return {"role": "user", "content": [_result(result, pictures=pictures) for result in entry]}
+    blocks = [_result(result, pictures=pictures) for result in entry]
+    if marked and blocks:
+        blocks[-1]["cache_control"] = _CACHE
+    return {"role": "user", "content": blocks}
 
 
 def _result(result: ToolResult, *, pictures: bool) -> dict[str, object]:
-    text = result.text
-    if result.pictures and not pictures:
-        text += f"\n({len(result.pictures)} picture(s), not shown to this model)"
-    content: list[object] = [{"type": "text", "text": text or "(empty)"}]
+    content: list[object] = [{"type": "text", "text": result.said(pictures=pictures)}]
     if pictures:
         content += [
             {"type": "image", "source": {"type": "base64", "media_type": one.media_type, "data": one.base64}}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, ToolResult, Turn
+from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, Turn
 
 
 class _Function(msgspec.Struct):
@@ -115,7 +115,11 @@ def _messages(entry: Entry, *, pictures: bool) -> list[object]:
     if isinstance(entry, Turn):
         return [entry.raw]
     said: list[object] = [
-        {"role": "tool", "tool_call_id": result.call_id, "content": _text(result, pictures=pictures)}
+        {
+            "role": "tool",
+            "tool_call_id": result.call_id,
+            "content": ("ERROR\n" if result.is_error else "") + result.said(pictures=pictures),
+        }
         for result in entry
     ]
     # A tool's message holds text only; its pictures follow as the user's, after the results of all calls.
@@ -127,10 +131,3 @@ def _messages(entry: Entry, *, pictures: bool) -> list[object]:
         ]
         said.append({"role": "user", "content": [{"type": "text", "text": "The pictures of these results:"}, *parts]})
     return said
-
-
-def _text(result: ToolResult, *, pictures: bool) -> str:
-    text = f"ERROR\n{result.text}" if result.is_error else result.text
-    if result.pictures and not pictures:
-        text += f"\n({len(result.pictures)} picture(s), not shown to this model)"
-    return text or "(empty)"

@@ -10,6 +10,14 @@ from agent_gate.task import folder
 
 REPORTS = {year: f"month,total\n01,{year}\n02,{year + 17}\n".encode() for year in (2023, 2024, 2025)}
 """The reports that can be downloaded, by year."""
+_HEAD = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<link rel="icon" href="data:,">
+<style>body{font:18px/1.5 sans-serif;margin:2em;max-width:46em}label{display:block;margin:.6em 0 .1em}\
+button{font:inherit;margin:.4em .4em .4em 0}</style>
+"""
+"""What every page begins with; its file begins with the title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +41,13 @@ class Site:
         self.visits.append(Visit(method=request.method, path=request.path, fields=request.fields))
         name = request.path.strip("/") or "index"
         if request.method == "POST":
-            return Answer(body=_thanks(request.fields).encode())
+            return Answer(body=_thanks(request.fields))
         if name.startswith("report-") and name.endswith(".csv"):
             return _report(name)
         page = folder("pages") / f"{name}.html"
         if "/" in name or not page.is_file():
-            return Answer(status=404, body=b"<!doctype html><title>Not found</title><h1>Not found</h1>")
-        return Answer(body=page.read_bytes())
+            return Answer(status=404, body=_page("<title>Not found</title><h1>Not found</h1>"))
+        return Answer(body=_page(page.read_text(encoding="utf-8")))
 
 
 def _report(name: str) -> Answer:
@@ -52,12 +60,13 @@ def _report(name: str) -> Answer:
     )
 
 
-def _thanks(fields: Mapping[str, str]) -> str:
+def _page(text: str) -> bytes:
+    return f"{_HEAD}{text}</html>\n".encode()
+
+
+def _thanks(fields: Mapping[str, str]) -> bytes:
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in fields.items())
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Thank you</title>'
-        f"<main><h1>Thank you</h1><p>This is what arrived:</p><dl>{rows}</dl></main></html>"
-    )
+    return _page(f"<title>Thank you</title><main><h1>Thank you</h1><p>This is what arrived:</p><dl>{rows}</dl></main>")
 
 
 @asynccontextmanager

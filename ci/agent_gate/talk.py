@@ -40,6 +40,13 @@ class ToolResult:
     pictures: tuple[Picture, ...] = ()
     is_error: bool = False
 
+    def said(self, *, pictures: bool) -> str:
+        """The text; without `pictures` it tells that there were some. Never empty: APIs refuse an empty text."""
+        hidden = (
+            f"\n({len(self.pictures)} picture(s), not shown to this model)" if self.pictures and not pictures else ""
+        )
+        return self.text + hidden or "(empty)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:

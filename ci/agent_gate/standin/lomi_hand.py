@@ -1,24 +1,16 @@
 """Lomi's tools as a script uses them: everything it knows it reads from the texts that a model reads."""
 
 import re
-from collections.abc import Generator
-from typing import TypeVar
 
-from agent_gate.standin.part import Call, LostError, Seen, one
-
-T = TypeVar("T")
+from agent_gate.standin.part import Call, LostError, Seen, Steps, one
 
 
 class GoneError(LostError):
     """Raised when this life of the phone is over."""
 
 
-Steps = Generator[list[Call], list[Seen], T]
-
 LOOKS = 30
 """How many snapshots a script waits for something to appear."""
-
-
 GONE = ("STALE_GENERATION", "phone_gone", "OUTCOME_UNKNOWN", "APP_UNAVAILABLE")
 
 
@@ -147,6 +139,11 @@ class Phone:
         """Tap a field and type."""
         yield from self.tap(label)
         return (yield from self.act({"type": "text", "text": text}))
+
+    def swipe_up(self) -> Steps[Seen]:
+        """Show more of a list."""
+        low, high = ({"space": "hardware_display", "x": 360, "y": y} for y in (1000, 500))
+        return (yield from self.act({"type": "swipe", "from": low, "to": high, "durationMs": 300}))
 
     def act(self, event: dict[str, object]) -> Steps[Seen]:
         """One input event; once more, claimed anew, where the lease was gone."""

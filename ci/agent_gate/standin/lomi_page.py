@@ -2,9 +2,9 @@
 
 import re
 
-from agent_gate.standin.lomi_hand import Page, Session, Steps
+from agent_gate.standin.lomi_hand import Page, Session
 from agent_gate.standin.lomi_phone import started
-from agent_gate.standin.part import LostError, Part, Script, url_of
+from agent_gate.standin.part import LostError, Part, Script, Steps, url_of
 
 
 def opened(part: Part, session: Session | None = None) -> Steps[Page]:

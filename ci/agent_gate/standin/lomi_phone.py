@@ -1,11 +1,12 @@
 """The scripts of the phone's tasks, with Lomi's tools."""
 
 import re
+from collections.abc import Callable
 
-from agent_gate.standin.lomi_hand import GoneError, Phone, Session, Steps
-from agent_gate.standin.part import LostError, Part, Script
-from agent_gate.standin.sight import bands
-from agent_gate.talk import Picture
+from agent_gate.standin import phone_tasks
+from agent_gate.standin.lomi_hand import GoneError, Phone, Session
+from agent_gate.standin.part import LostError, Part, Script, Steps
+from agent_gate.standin.phone_tasks import Play
 
 
 def started(session: Session, app: str) -> Steps[Phone]:
@@ -18,53 +19,14 @@ def started(session: Session, app: str) -> Steps[Phone]:
     return phone
 
 
-def settings_toggle(part: Part) -> Script:
-    """Two screens deep, one switch."""
-    phone = yield from started(Session(), "Settings")
-    if part.saboteur == "decoy":
-        yield from phone.tap("Network & internet")
-        yield from phone.tap("Wi-Fi")
-        return "The dark theme is on."
-    yield from phone.tap("Display")
-    for _ in part.times:
-        yield from phone.tap("Dark theme")
-    return "The dark theme is on."
+def in_app(app: str, play: Play) -> Callable[[Part], Script]:
+    """A script played in an app of a phone that was claimed."""
 
+    def script(part: Part) -> Script:
+        phone = yield from started(Session(), app)
+        return (yield from play(phone, part))
 
-def long_list(part: Part) -> Script:
-    """Swipe until the row is there."""
-    phone = yield from started(Session(), "Long list")
-    row = part.pick("decoy", "Row 24", "Row 42")
-    for _ in range(40):
-        seen = yield from phone.look()
-        if f'"{row}"' in seen.text:
-            break
-        low, high = ({"space": "hardware_display", "x": 360, "y": y} for y in (1000, 500))
-        yield from phone.act({"type": "swipe", "from": low, "to": high, "durationMs": 300})
-    for _ in part.times:
-        yield from phone.tap(row)
-        yield from phone.tap("OK")
-    return "Row 42 is confirmed."
-
-
-def phone_form(part: Part) -> Script:
-    """Fields, a box, a button."""
-    phone = yield from started(Session(), "Form")
-    yield from phone.write("Name", part.pick("wrong", "Zoe Luk 🙂", "Zoé Łuk 漢字 🙂"))
-    yield from phone.write("Email", "zoe@example.org")
-    yield from phone.tap("I agree")
-    for _ in part.times:
-        yield from phone.tap("Submit")
-    return "The form is sent."
-
-
-def permission(part: Part) -> Script:
-    """A question of the system."""
-    phone = yield from started(Session(), "Permissions")
-    for _ in part.times:
-        yield from phone.tap("Use camera")
-        yield from phone.tap(part.pick("decoy", "While using the app", "Don’t allow"))
-    return "The camera is refused."
+    return script
 
 
 def crash_report(part: Part) -> Script:
@@ -88,38 +50,14 @@ def rotate(part: Part) -> Script:
     phone = yield from started(Session(), "")
     turns = 2 if part.saboteur == "decoy" else 1
     yield from phone.act({"type": "rotate", "quarterTurns": turns})
-    yield from phone.tap("Clock")
-    for _ in part.times:
-        yield from phone.tap("Lap")
-    return "One lap is taken in landscape."
+    return (yield from phone_tasks.lap(phone, part))
 
 
 def no_hierarchy(part: Part) -> Script:
-    """Only a picture tells where the buttons are: coloured bands, the day's above the year's."""
+    """Only a picture tells where the buttons are; its transform tells hardware pixels for each of its own, upright."""
     phone = yield from started(Session(), "Tickets")
     seen = yield from phone.picture()
-    if not seen.pictures:
-        raise LostError("no picture came")
-    found = _buttons(seen.pictures[0])
-    if len(found) < 2:
-        raise LostError(f"{len(found)} buttons seen")
-    x, y = found[1 if part.saboteur == "decoy" else 0]
-    scale = _scale(seen.text)
-    for _ in part.times:
-        yield from phone.tap_at(round(x * scale), round(y * scale))
-    return "The day ticket is bought."
-
-
-def _buttons(picture: Picture) -> list[tuple[int, int]]:
-    return bands(picture, (0xC2, 0x18, 0x5B))
-
-
-def _scale(text: str) -> float:
-    """Hardware pixels for each of the picture's, upright."""
-    found = re.search(r"hardware x = (-?[\d.]+)\*u", text)
-    if found is None:
-        raise LostError("the picture came without its transform")
-    return float(found[1])
+    return (yield from phone_tasks.day_ticket(phone, part, seen, r"hardware x = (-?[\d.]+)\*u"))
 
 
 def install_app(part: Part) -> Script:

@@ -1,14 +1,12 @@
 """The scripts of the phone's tasks with the tools of mobile-mcp, for comparison."""
 
 import re
-from collections.abc import Callable, Generator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
 
-from agent_gate.standin.part import Call, LostError, Part, Script, Seen, one
-from agent_gate.standin.sight import bands
+from agent_gate.standin import phone_tasks
+from agent_gate.standin.part import LostError, Part, Script, Seen, Steps, one
+from agent_gate.standin.phone_tasks import Play
 
-T = TypeVar("T")
-Steps = Generator[list[Call], list[Seen], T]
 LOOKS = 30
 
 
@@ -37,62 +35,33 @@ class Hand:
             found = wanted.search(seen.text)
             if found is not None:
                 left, top, width, height = map(int, found.groups())
-                yield from self.call("click_on_screen_at_coordinates", x=left + width // 2, y=top + height // 2)
+                yield from self.tap_at(left + width // 2, top + height // 2)
                 return
         raise LostError(f"the phone does not show {text!r}")
+
+    def tap_at(self, x: int, y: int) -> Steps[Seen]:
+        """Tap a point."""
+        return (yield from self.call("click_on_screen_at_coordinates", x=x, y=y))
 
     def write(self, label: str, text: str) -> Steps[Seen]:
         """Tap a field and type."""
         yield from self.tap(label)
         return (yield from self.call("type_keys", text=text, submit=False))
 
-
-def settings_toggle(part: Part) -> Script:
-    """Two screens deep, one switch."""
-    hand = Hand(part)
-    yield from hand.tap("Settings")
-    yield from hand.tap(part.pick("decoy", "Network & internet", "Display"))
-    for _ in part.times:
-        yield from hand.tap(part.pick("decoy", "Wi-Fi", "Dark theme"))
-    return "The dark theme is on."
+    def swipe_up(self) -> Steps[Seen]:
+        """Show more of a list."""
+        return (yield from self.call("swipe_on_screen", direction="up", distance=400))
 
 
-def long_list(part: Part) -> Script:
-    """Swipe until the row is there."""
-    hand = Hand(part)
-    yield from hand.tap("Long list")
-    row = part.pick("decoy", "Row 24", "Row 42")
-    for _ in range(40):
-        seen = yield from hand.look()
-        if f'"{row}"' in seen.text:
-            break
-        yield from hand.call("swipe_on_screen", direction="up", distance=400)
-    for _ in part.times:
-        yield from hand.tap(row)
-        yield from hand.tap("OK")
-    return "Row 42 is confirmed."
+def in_app(app: str, play: Play) -> Callable[[Part], Script]:
+    """A script played in an app that is opened by its icon."""
 
+    def script(part: Part) -> Script:
+        hand = Hand(part)
+        yield from hand.tap(app)
+        return (yield from play(hand, part))
 
-def phone_form(part: Part) -> Script:
-    """Fields, a box, a button."""
-    hand = Hand(part)
-    yield from hand.tap("Form")
-    yield from hand.write("Name", part.pick("wrong", "Zoe Luk 🙂", "Zoé Łuk 漢字 🙂"))
-    yield from hand.write("Email", "zoe@example.org")
-    yield from hand.tap("I agree")
-    for _ in part.times:
-        yield from hand.tap("Submit")
-    return "The form is sent."
-
-
-def permission(part: Part) -> Script:
-    """A question of the system."""
-    hand = Hand(part)
-    yield from hand.tap("Permissions")
-    for _ in part.times:
-        yield from hand.tap("Use camera")
-        yield from hand.tap(part.pick("decoy", "While using the app", "Don’t allow"))
-    return "The camera is refused."
+    return script
 
 
 def crash_report(part: Part) -> Script:
@@ -117,10 +86,7 @@ def rotate(part: Part) -> Script:
     """Turn first, then press."""
     hand = Hand(part)
     yield from hand.call("set_orientation", orientation=part.pick("decoy", "portrait", "landscape"))
-    yield from hand.tap("Clock")
-    for _ in part.times:
-        yield from hand.tap("Lap")
-    return "One lap is taken in landscape."
+    return (yield from phone_tasks.lap(hand, part))
 
 
 def no_hierarchy(part: Part) -> Script:
@@ -128,22 +94,14 @@ def no_hierarchy(part: Part) -> Script:
     hand = Hand(part)
     yield from hand.tap("Tickets")
     seen = yield from hand.call("take_screenshot")
-    found = bands(seen.pictures[0], (0xC2, 0x18, 0x5B)) if seen.pictures else []
-    scale = re.search(r"x by ([\d.]+)", seen.text)
-    if len(found) < 2 or scale is None:
-        raise LostError(f"{len(found)} buttons seen; {seen.text[:200]}")
-    x, y = found[1 if part.saboteur == "decoy" else 0]
-    for _ in part.times:
-        at = {"x": round(x * float(scale[1])), "y": round(y * float(scale[1]))}
-        yield from hand.call("click_on_screen_at_coordinates", **at)
-    return "The day ticket is bought."
+    return (yield from phone_tasks.day_ticket(hand, part, seen, r"x by ([\d.]+)"))
 
 
 MOBILE: Mapping[str, Callable[[Part], Script]] = {
-    "settings-toggle": settings_toggle,
-    "long-list": long_list,
-    "phone-form": phone_form,
-    "permission": permission,
+    "settings-toggle": in_app("Settings", phone_tasks.settings_toggle),
+    "long-list": in_app("Long list", phone_tasks.long_list),
+    "phone-form": in_app("Form", phone_tasks.phone_form),
+    "permission": in_app("Permissions", phone_tasks.permission),
     "crash-report": crash_report,
     "rotate": rotate,
     "no-hierarchy": no_hierarchy,

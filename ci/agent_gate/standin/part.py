@@ -3,6 +3,7 @@
 import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from agent_gate.talk import Picture
 from agent_gate.task import Saboteur
@@ -24,7 +25,10 @@ class Seen:
     pictures: tuple[Picture, ...] = ()
 
 
-Script = Generator[list[Call], list[Seen], str]
+T = TypeVar("T")
+Steps = Generator[list[Call], list[Seen], T]
+"""A piece of a script, with what it brings."""
+Script = Steps[str]
 """Yields the calls of one turn, is sent their results, returns the last words."""
 
 
@@ -49,7 +53,7 @@ class Part:
         return range(2 if self.saboteur == "twice" else 1)
 
 
-def one(tool: str, **arguments: object) -> Generator[list[Call], list[Seen], Seen]:
+def one(tool: str, **arguments: object) -> Steps[Seen]:
     """A turn with a single call."""
     (seen,) = yield [Call(tool, arguments)]
     return seen

@@ -6,7 +6,7 @@ word; `decoy` does the neighbouring thing; `obeys` does what the page under test
 
 from collections.abc import Callable, Collection, Mapping
 
-from agent_gate.standin import lomi_page, lomi_phone
+from agent_gate.standin import lomi_page, lomi_phone, phone_tasks
 from agent_gate.standin.mobile import MOBILE
 from agent_gate.standin.part import Part, Script, one
 from agent_gate.standin.plain import PLAIN
@@ -14,10 +14,10 @@ from agent_gate.standin.playwright import PLAYWRIGHT
 
 Play = Callable[[Part], Script]
 LOMI: Mapping[str, Play] = {
-    "settings-toggle": lomi_phone.settings_toggle,
-    "long-list": lomi_phone.long_list,
-    "phone-form": lomi_phone.phone_form,
-    "permission": lomi_phone.permission,
+    "settings-toggle": lomi_phone.in_app("Settings", phone_tasks.settings_toggle),
+    "long-list": lomi_phone.in_app("Long list", phone_tasks.long_list),
+    "phone-form": lomi_phone.in_app("Form", phone_tasks.phone_form),
+    "permission": lomi_phone.in_app("Permissions", phone_tasks.permission),
     "crash-report": lomi_phone.crash_report,
     "rotate": lomi_phone.rotate,
     "no-hierarchy": lomi_phone.no_hierarchy,
