@@ -1,6 +1,5 @@
 """`lomi lab`: run a plan of tests on leased phones, check a report."""
 
-import importlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lomi.cli.failing import CommandFailed, fail
+from lomi.cli.lazy import LazyGroup
 
 if TYPE_CHECKING:
     from lomi.broker.owner.answers import ReceiptRow
@@ -21,30 +21,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class LabGroup(click.Group):
-    """Finds a sub-command by name and imports only its module."""
+class LabCommands(LazyGroup):
+    """All of `lomi lab`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, in the order of the table."""
-        del ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
-        del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), f"lab_{cmd_name}")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list, from the table, without importing anything."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+    table = COMMANDS
+    prefix = "lab_"
 
 
-@click.command(cls=LabGroup)
+@click.command(cls=LabCommands)
 def lab() -> None:
     """Run tests on a lab of phones."""
 

@@ -1,15 +1,12 @@
 """The `lomi` command: sub-commands are imported only when they run, so that `lomi --help` stays fast."""
 
-import importlib
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+from lomi.cli.lazy import LazyGroup
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("lomi.cli.up", "Start the broker here (or headless, with a policy)."),
@@ -36,37 +33,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class LazyGroup(click.Group):
-    """Finds a sub-command's module by name and imports only that one."""
+class Commands(LazyGroup):
+    """All of `lomi`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, in the order of the table."""
-        del ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
-        del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list, from the table, without importing anything."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """The names, from the table too: a pressed Tab imports no command."""
-        from click.shell_completion import CompletionItem
-
-        del ctx
-        return [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+    table = COMMANDS
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lomi-lab", prog_name="lomi")
 def cli() -> None:
     """Lomi shares Android emulators, browsers and terminals among agents, CI and people, under one rule set."""
