@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from lomi.demo.record import Run
 from lomi.demo.report import report
 from lomi.demo.run import RunSetting, run_demo
 from lomi.demo.transcript import transcript
+from lomi.report.folder import emptied
 
 MARK = "made-by-lomi-demo"
 """Names the file that marks a folder as a report: only such a folder is emptied for the next run."""
@@ -23,16 +23,10 @@ def prepared(folder: Path) -> Path:
     """An empty report folder.
 
     Raises:
-        FileExistsError: there is something else in it.
+        FolderTakenError: there is something else in it.
         OSError: it can't be made.
     """
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / MARK).exists():
-            raise FileExistsError(f"{folder} holds other things; name another folder with --into")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).touch()
-    return folder
+    return emptied(folder, MARK)
 
 
 def write_report(run: Run, folder: Path) -> None:

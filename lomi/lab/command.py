@@ -13,8 +13,8 @@ from lomi.lab.lanes import HostClock
 from lomi.lab.outcome import CANCELLED, WRONG_PLAN
 from lomi.lab.plan import PlanError
 from lomi.lab.report.annotations import annotations
-from lomi.lab.report.saving import FolderTakenError
 from lomi.lab.run import RunEnd, RunOrder, run_plan
+from lomi.report.folder import FolderTakenError
 from lomi.report.markup import visible
 
 _LONGEST = 2000

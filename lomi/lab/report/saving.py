@@ -12,6 +12,7 @@ from lomi.lab.engine import Shelf
 from lomi.lab.report.junit import junit
 from lomi.lab.report.model import RunReport, path_of
 from lomi.lab.report.page import page
+from lomi.report.folder import emptied
 
 MARK = "made-by-lomi-lab"
 """Names the file that marks a folder as a report: only such a folder is emptied for the next run."""
@@ -35,10 +36,6 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True):
     why: str | None = None
 
 
-class FolderTakenError(Exception):
-    """Raised when a folder for a report holds other things; nothing in it was touched."""
-
-
 def prepared(folder: Path) -> Path:
     """An empty report folder; one that an earlier run made is emptied. Blocks.
 
@@ -46,13 +43,7 @@ def prepared(folder: Path) -> Path:
         FolderTakenError: there is something else in it.
         OSError: it can't be made.
     """
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / MARK).exists():
-            raise FolderTakenError(f"{folder} holds other things; name another folder with --into")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).touch()
-    return folder
+    return emptied(folder, MARK)
 
 
 def save(run: RunReport, shelf: Shelf, folder: Path) -> bytes:
