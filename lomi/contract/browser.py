@@ -312,7 +312,7 @@ class BrowserLogsInput(PageReadInput, frozen=True, kw_only=True):
     cursor: Annotated[str, page_cursor(160)] | None = None
     limit: Annotated[int, number(1, 64)] = 50
     body_of: Annotated[int, number(1, 2**53 - 1), says("network: store this request's response body")] | None = None
-    trace: Annotated[Literal["start", "stop"], says("Playwright trace; stop stores the zip")] | None = None
+    trace: Annotated[Literal["start", "stop"], says("Playwright's viewer opens it; stop stores the zip")] | None = None
 
 
 class NetworkRequest(Model, frozen=True, kw_only=True):
