@@ -89,6 +89,10 @@ class Profile:
             return await self._first(generation)
         except BaseException:
             self._closing = True
+            page = self.pages.pop(generation, None)
+            if page is not None:  # its place goes back with this very error
+                self._engine.pages.pop(generation, None)
+                page.end("closed")
             started(self._engine.tasks, self._close())
             raise
 

@@ -20,8 +20,10 @@ from browser.errors import (
     BrowserError,
     EngineUnavailableError,
     PageEndedError,
+    ProtocolError,
     UnresponsiveError,
 )
+from browser.inspector.chromium import Context
 from browser.page import Page
 from browser.port.lazy import LazyEngine
 from browser.process import identify
@@ -152,6 +154,25 @@ async def test_places_are_bounded_and_given_back() -> None:
         with pytest.raises(AdmissionRefusedError) as low:
             await poor.open()
         assert low.value.reason == "memory_low"
+
+
+async def test_a_page_that_fails_to_open_gives_its_place_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even when it was there already: no open after it gets a place too many."""
+    async with running() as engine:
+        there, ended = asyncio.Event(), asyncio.Event()
+        engine.on_page.append(lambda page: (page.on_ended.append(lambda _reason: ended.set()), there.set()))
+        new_page = Context.new_page
+
+        async def fails_late(context: Context) -> None:
+            await new_page(context)
+            await there.wait()
+            raise ProtocolError("protocol_error")
+
+        monkeypatch.setattr(Context, "new_page", fails_late)
+        with pytest.raises(EngineUnavailableError):
+            await engine.open()
+        await ended.wait()
+        assert (engine._admitted, engine.pages) == (0, {})
 
 
 async def test_engines_that_are_not_there_are_typed_errors(tmp_path: Path) -> None:
