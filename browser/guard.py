@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from browser.errors import BrowserError, ContextGoneError
+from browser.errors import BrowserError, ContextGoneError, PageEndedError
 from browser.inspector.connection import Session
 from browser.page import Page
 from browser.wire import ATTACH_S, listen, send
@@ -80,7 +80,20 @@ class DocumentGuard:
     def hold_later(self, session: Session) -> None:
         """Hold a session that turned up on its own (a frame that moved into another process)."""
         if session is not self._page.session:
-            self._page.background(self.hold(session))
+            self._page.background(self._hold_or_end(session))
+
+    async def _hold_or_end(self, session: Session) -> None:
+        try:
+            await self.hold(session)
+        except (PageEndedError, ContextGoneError):
+            pass  # the frame went as fast as it came
+        except BrowserError as error:
+            self._page.faults.note("Fetch.enable", error)
+            self._end_page()  # the frame runs, and nothing holds its documents
+
+    def _end_page(self) -> None:
+        self._page.context.chromium.close_target(self._page.target.id)
+        self._page.end("closed")
 
     def _auth(self, session: Session, event: _AuthRequired) -> None:
         self._page.background(self._answer_auth(session, event))
@@ -114,8 +127,7 @@ class DocumentGuard:
         url = event.frame.url
         if url.startswith(("http://", "https://")) and not self._admits(url):
             self._page.activity.refuse(url)
-            self._page.context.chromium.close_target(self._page.target.id)
-            self._page.end("closed")
+            self._end_page()
 
     async def _answer(self, session: Session, method: str, params: dict[str, object]) -> None:
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import datetime
 from collections.abc import AsyncIterator
 
@@ -14,7 +15,15 @@ from browser_steps import node, text, visit
 from browser import actions, navigate
 from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
 from browser.engine import Engine, EngineSettings, running
-from browser.errors import NavigationFailedError, OriginDeniedError, PageEndedError, RedirectDeniedError
+from browser.errors import (
+    NavigationFailedError,
+    OriginDeniedError,
+    PageEndedError,
+    ProtocolError,
+    RedirectDeniedError,
+)
+from browser.guard import DocumentGuard
+from browser.inspector.connection import Session
 from browser.page import Page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -242,3 +251,24 @@ async def test_refusals_without_end_are_bounded(site: Site, foreign: Site, held:
     acted = await actions.click(held, node(snapshot, "button").ref)
     refused = acted.observation.refused_documents
     assert refused == tuple(f"{foreign.url}/any?{i}" for i in range(16))
+
+
+async def test_a_frame_that_cannot_be_held_ends_its_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame of another process whose documents the engine would not hold does not stay on an open page."""
+    enable = DocumentGuard._enable
+    site.show("<h1>Inner</h1>", "/inner")
+    site.show(f"<iframe src={site.other_url}/inner></iframe>")
+    async with running(EngineSettings(arguments=("--site-per-process",))) as apart:
+        page = await apart.open(admits=lambda _url: True)
+
+        async def refused(guard: DocumentGuard, session: Session) -> None:
+            if session is not page.session:
+                raise ProtocolError("protocol_error", said="Fetch.enable")
+            await enable(guard, session)
+
+        monkeypatch.setattr(DocumentGuard, "_enable", refused)
+        with contextlib.suppress(PageEndedError):
+            await navigate.navigate(page, site.url + "/")
+        async with asyncio.timeout(5):
+            await page.ended.wait()
+        assert page.activity.ended == "closed"
