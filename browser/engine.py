@@ -23,9 +23,9 @@ from browser.errors import (
     UnresponsiveError,
 )
 from browser.frames import origin_of
-from browser.inspector.chromium import Chromium
+from browser.inspector.chromium import Chromium, DownloadFile
 from browser.inspector.program import Program
-from browser.page import Page
+from browser.page import Page, started
 from browser.process import EngineProcess, Watch, find_engine, identify, limitations, memory_available
 from browser.profile import Profile
 from browser.values import Viewport
@@ -133,6 +133,7 @@ class Engine:
             said = program.tail.decode("utf-8", "replace").strip().rpartition("\n")[2][-300:]
             raise EngineUnavailableError("engine_start_failed", said=said) from error
         chromium.on_lost = lambda: self._lost(chromium)
+        chromium.on_stray = self._drop
         self._chromium = chromium
         self.version = chromium.version
         self.starts += 1
@@ -146,6 +147,10 @@ class Engine:
         if not self._stopping:
             for told in self.on_crash:
                 told()
+
+    def _drop(self, file: DownloadFile) -> None:
+        """Nobody could be told of this download, nor end it."""
+        started(self.tasks, file.drop())
 
     def admit(self) -> None:
         """Take one place for a page. `release` gives it back.

@@ -1,6 +1,7 @@
 """A running Chromium: its contexts, the targets that open in them, and the downloads they begin."""
 
 import asyncio
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -85,6 +86,12 @@ class DownloadFile:
         """How it ended, once it has."""
         return await asyncio.shield(self._over)
 
+    async def drop(self) -> None:
+        """Stop it, and remove what was written once nothing more is."""
+        self.cancel()
+        await self.over()
+        await self.delete()
+
     async def delete(self) -> None:
         """Remove what was written."""
         await asyncio.to_thread(self.path.unlink, missing_ok=True)
@@ -115,7 +122,11 @@ class Context:
 
 
 class Chromium:
-    """An engine under our hand."""
+    """An engine under our hand.
+
+    `on_stray` is told of a download that is of no page: its frame is gone already, and the engine does not say which
+    context it was of, so it comes once for each, as a file of that context.
+    """
 
     def __init__(self, program: Program, connection: Connection) -> None:
         self.program = program
@@ -124,8 +135,8 @@ class Chromium:
         self.on_lost: Callable[[], None] = lambda: None
         self._connection = connection
         self._contexts: dict[str, Context] = {}
-        self._downloads: dict[str, DownloadFile] = {}
-        self._owners: dict[str, Context] = {}
+        self.on_stray: Callable[[DownloadFile], None] = lambda _file: None
+        self._downloads: dict[str, tuple[DownloadFile, ...]] = {}
         self._targets: dict[str, str] = {}
         self._opened = 0
         connection.on_lost = self._lost
@@ -156,8 +167,9 @@ class Chromium:
         return self.root.ended is None
 
     def _lost(self) -> None:
-        for file in self._downloads.values():
-            file.end("lost")
+        for files in self._downloads.values():
+            for file in files:
+                file.end("lost")
         self.on_lost()
 
     async def new_context(self, proxy: str | None, bypass: str) -> Context:
@@ -222,25 +234,31 @@ class Chromium:
 
     def _download(self, raw: msgspec.Raw) -> None:
         begun = decoded(raw, DownloadBegun)
+        files: list[DownloadFile] = []
         for context in self._contexts.values():
-            file = DownloadFile(begun, context.downloads / begun.guid, lambda: self._cancel(begun.guid))
+            cancel = functools.partial(self._cancel, begun.guid, context)
+            file = DownloadFile(begun, context.downloads / begun.guid, cancel)
             if context.on_download(file):
-                self._downloads[begun.guid] = file
-                self._owners[begun.guid] = context
+                self._downloads[begun.guid] = (file,)
                 return
+            files.append(file)
+        self._downloads[begun.guid] = tuple(files)
+        for file in files:
+            self.on_stray(file)
 
-    def _cancel(self, guid: str) -> None:
-        context = self._owners.get(guid)
-        if context is not None:
+    def _cancel(self, guid: str, context: Context) -> None:
+        if guid in self._downloads:
             self.root.post("Browser.cancelDownload", {"guid": guid, "browserContextId": context.name})
 
     def _progress(self, raw: msgspec.Raw) -> None:
         event = decoded(raw, _Progress)
-        if event.state == "inProgress" and event.guid in self._downloads:
-            self._downloads[event.guid].on_received(int(event.received_bytes))
-        if event.state != "inProgress" and event.guid in self._downloads:
-            self._owners.pop(event.guid, None)
-            self._downloads.pop(event.guid).end(event.state)
+        for file in self._downloads.get(event.guid, ()):
+            if event.state == "inProgress":
+                file.on_received(int(event.received_bytes))
+            else:
+                file.end(event.state)
+        if event.state != "inProgress":
+            self._downloads.pop(event.guid, None)
 
     async def close(self, seconds: float = 4.0) -> None:
         """End the engine and remove what it left."""

@@ -12,6 +12,7 @@ from browser_steps import node, text, visit
 from browser import actions, capture, navigate, pending
 from browser.engine import Engine
 from browser.errors import BlockedError, NoSuchThingError
+from browser.inspector.chromium import DownloadFile
 from browser.page import Page
 from browser.pending import Pending
 
@@ -218,6 +219,38 @@ async def test_a_download_dropped_as_it_completes_ends_nothing_else(site: Site, 
     assert (await visit(other, site.url + "/")).nodes
     await navigate.close(other)
     assert not files[0].exists()
+
+
+@pytest.mark.parametrize("size", [10, 1 << 40])
+async def test_a_download_that_is_of_no_page_is_dropped(page: Page, size: int) -> None:
+    """Its frame went as it began, so nobody could ask for it or end it: stopped, and nothing of it is left on disk."""
+    chromium, over = page.context.chromium, asyncio.Event()
+    stray = chromium.on_stray
+
+    def told(file: DownloadFile) -> None:
+        delete = file.delete
+
+        async def deleted() -> None:
+            await delete()
+            over.set()
+
+        file.delete = deleted  # type: ignore[method-assign]
+        stray(file)
+
+    chromium.on_stray = told
+    page.context.on_download = lambda _file: False
+    try:
+        with serving_files() as files:
+            files.pages["/"] = f"<a href='/attached?size={size}'>Get</a>"
+            snapshot = await visit(page, files.origin + "/")
+            acted = await actions.click(page, node(snapshot, "link").ref, settle_s=0.3)
+            async with asyncio.timeout(10):
+                await over.wait()
+    finally:
+        chromium.on_stray = stray
+    assert acted.observation.downloads == ()
+    assert list(page.context.downloads.iterdir()) == []
+    assert chromium._downloads == {}
 
 
 async def test_an_ended_page_forgets_what_was_pending(site: Site, page: Page) -> None:
