@@ -16,7 +16,7 @@ from browser.frames import origin_of
 from browser.page import Page
 from browser.settle import begin, observe
 from browser.values import Navigated
-from browser.wire import ask
+from browser.wire import ask, send
 
 Effect = AbstractAsyncContextManager[None]
 
@@ -141,7 +141,7 @@ async def close(page: Page, *, effect: Effect | None = None) -> None:
     async with effect or nullcontext():
         try:
             if page.activity.ended is None:
-                await page.context.chromium.root.call("Target.closeTarget", {"targetId": page.target.id})
+                await send(page.context.chromium.root, "Target.closeTarget", {"targetId": page.target.id})
         except BrowserError:
             pass  # it was going already
         finally:

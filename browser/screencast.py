@@ -109,6 +109,6 @@ class Screencast:
                 return
             try:
                 await send(session, "Page.stopScreencast")
-                await session.detach()
+                session.detach()
             except BrowserError:
                 pass  # the page went first

@@ -12,6 +12,7 @@ import msgspec
 from browser.errors import BrowserError
 from browser.inspector.connection import Connection, Session, decoded
 from browser.inspector.program import Program
+from browser.wire import ATTACH_S, send
 
 _ATTACH: dict[str, object] = {
     "autoAttach": True,
@@ -112,12 +113,12 @@ class Context:
         self.downloads = downloads
 
     async def new_page(self) -> None:
-        """Open a blank page; `on_target` is told of it. Raises as `Session.call`."""
+        """Open a blank page; `on_target` is told of it. Raises as `send`."""
         params = {"url": "about:blank", "browserContextId": self.name}
-        await self.chromium.root.call("Target.createTarget", params)
+        await send(self.chromium.root, "Target.createTarget", params, deadline_s=ATTACH_S)
 
     async def close(self) -> None:
-        """End it and all its pages. Raises as `Session.call`."""
+        """End it and all its pages. Raises as `send`."""
         await self.chromium.drop(self)
 
 
@@ -173,12 +174,12 @@ class Chromium:
         self.on_lost()
 
     async def new_context(self, proxy: str | None, bypass: str) -> Context:
-        """An empty context, all its requests through `proxy`. Raises as `Session.call`."""
+        """An empty context, all its requests through `proxy`. Raises as `send`."""
         way = {} if proxy is None else {"proxyServer": proxy, "proxyBypassList": bypass}
         self._opened += 1
         downloads = self.program.directory / f"downloads-{self._opened}"
         answer, _ = await asyncio.gather(
-            self.root.call("Target.createBrowserContext", {"disposeOnDetach": True, **way}),
+            send(self.root, "Target.createBrowserContext", {"disposeOnDetach": True, **way}, deadline_s=ATTACH_S),
             asyncio.to_thread(downloads.mkdir),
         )
         name = decoded(answer, _ContextId).browser_context_id
@@ -196,9 +197,9 @@ class Chromium:
         return context
 
     async def drop(self, context: Context) -> None:
-        """End a context. Raises as `Session.call`."""
+        """End a context. Raises as `send`."""
         self._contexts.pop(context.name, None)
-        await self.root.call("Target.disposeBrowserContext", {"browserContextId": context.name})
+        await send(self.root, "Target.disposeBrowserContext", {"browserContextId": context.name}, deadline_s=ATTACH_S)
         await asyncio.to_thread(shutil.rmtree, context.downloads, ignore_errors=True)
 
     def close_target(self, target_id: str) -> None:
@@ -206,8 +207,8 @@ class Chromium:
         self.root.post("Target.closeTarget", {"targetId": target_id})
 
     async def another_session(self, target_id: str) -> Session:
-        """A second session of a target, for events of its own. Raises as `Session.call`."""
-        answer = await self.root.call("Target.attachToTarget", {"targetId": target_id, "flatten": True})
+        """A second session of a target, for events of its own. Raises as `send`."""
+        answer = await send(self.root, "Target.attachToTarget", {"targetId": target_id, "flatten": True})
         return self._connection.session(decoded(answer, _Detached).session_id)
 
     def child(self, session_id: str) -> Session:

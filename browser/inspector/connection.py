@@ -121,9 +121,9 @@ class Session:
         handlers.append(handler)
         return lambda: handlers.remove(handler)
 
-    async def detach(self) -> None:
-        """Follow this target no longer. Raises as `call`."""
-        await self._connection.root.call("Target.detachFromTarget", {"sessionId": self.name})
+    def detach(self) -> None:
+        """Follow this target no longer."""
+        self._connection.root.post("Target.detachFromTarget", {"sessionId": self.name})
         self.end("closed")
 
     def end(self, reason: str) -> None:

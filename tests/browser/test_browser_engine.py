@@ -23,6 +23,7 @@ from browser.errors import (
     ProtocolError,
     UnresponsiveError,
 )
+from browser.inspector import chromium
 from browser.inspector.chromium import Context
 from browser.page import Page
 from browser.port.lazy import LazyEngine
@@ -154,6 +155,25 @@ async def test_places_are_bounded_and_given_back() -> None:
         with pytest.raises(AdmissionRefusedError) as low:
             await poor.open()
         assert low.value.reason == "memory_low"
+
+
+async def test_an_engine_that_answers_nothing_is_said_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped engine holds up neither the end of a page nor an open; the open says why."""
+    monkeypatch.setattr(chromium, "ATTACH_S", 1.0)
+    async with running() as engine:
+        page = await engine.open()
+        assert engine.process is not None
+        os.kill(engine.process.pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(15):
+                await navigate.close(page)
+                with pytest.raises(EngineUnavailableError) as caught:
+                    await engine.open()
+        finally:
+            os.kill(engine.process.pid, signal.SIGCONT)
+        assert page.activity.ended == "closed"
+        assert caught.value.reason == "engine_start_failed"
+        assert engine._admitted == 0
 
 
 async def test_a_page_that_fails_to_open_gives_its_place_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
