@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from lomi.core.plain_group import plain_group
 from lomi.lab.events import Heard, Unreadable, decode
 from lomi.lab.witness import EVENTS, GO
 
@@ -125,17 +126,12 @@ async def opened_child(order: ChildOrder) -> AsyncIterator[PytestChild]:
         finally:
             os.close(writing)
             os.close(hearing)
-        failure: BaseException | None = None
-        async with asyncio.TaskGroup() as tasks:
+        async with plain_group() as tasks:
             tasks.create_task(child.watch(), name="lomi-lab-child")
             try:
                 yield child
-            except BaseException as error:  # noqa: BLE001  # raised below, outside the group that would wrap it
-                failure = error
             finally:
                 await child.end(show=False)
-        if failure is not None:
-            raise failure
     finally:
         os.close(reading)
         os.close(going)

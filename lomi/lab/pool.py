@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from lomi.core.plain_group import plain_group
 from lomi.lab.engine import EngineFailedError, NeedsUnmetError
 from lomi.lab.lanes import Lane
 from lomi.lab.plan import Recycle
@@ -276,14 +277,9 @@ class Pool:
 @asynccontextmanager
 async def opened_pool(phones: Sequence[tuple[PoolPhone, Lane]], rule: PoolRule) -> AsyncIterator[Pool]:
     """Begin to boot phones; with the context nothing of the pool is at work any more. Phones are not stopped."""
-    failure: BaseException | None = None
-    async with asyncio.TaskGroup() as tasks:
+    async with plain_group() as tasks:
         pool = Pool(phones, rule, tasks)
         try:
             yield pool
-        except BaseException as error:  # noqa: BLE001  # raised below, outside the group that would wrap it
-            failure = error
         finally:
             pool.end()
-    if failure is not None:
-        raise failure

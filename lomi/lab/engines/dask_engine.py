@@ -17,6 +17,7 @@ from distributed import Client
 from distributed.core import Status
 from distributed.scheduler import KilledWorker
 
+from lomi.core.plain_group import plain_group
 from lomi.lab import host_tasks
 from lomi.lab.engine import EngineFailedError, HostLostError, NeedsUnmetError, Shelf
 from lomi.lab.engines.dask_hosts import Seat, Seats
@@ -439,20 +440,15 @@ async def opened_dask_engine(setting: DaskSetting) -> AsyncIterator[DaskEngine]:
     except (OSError, TimeoutError) as error:
         await _closed(client)
         raise EngineFailedError(f"the scheduler {address} can't be reached: {_line(error)}") from error
-    failure: BaseException | None = None
     try:
-        async with asyncio.TaskGroup() as tasks:
+        async with plain_group() as tasks:
             engine = DaskEngine(setting, client)
             watching = tasks.create_task(engine.watch(tasks), name="lomi-lab-hosts")
             try:
                 await engine.wait_for_host()
                 yield engine
-            except BaseException as error:  # noqa: BLE001  # raised below, outside the group that would wrap it
-                failure = error
             finally:
                 await engine.end()
                 watching.cancel()
     finally:
         await _closed(client)
-    if failure is not None:
-        raise failure

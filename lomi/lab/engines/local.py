@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from lomi.core.plain_group import plain_group
 from lomi.lab.account import Account
 from lomi.lab.anchoring import anchored
 from lomi.lab.engine import EngineError, EngineFailedError, NeedsUnmetError, Shelf
@@ -297,17 +298,12 @@ async def _alive(quarters: Quarters, held: Sequence[Held]) -> bool:
 @asynccontextmanager
 async def opened_local_engine(setting: LocalSetting) -> AsyncIterator[LocalEngine]:
     """An engine on this host; the broker and the phones that it started end with the context."""
-    failure: BaseException | None = None
-    async with asyncio.TaskGroup() as tasks:
+    async with plain_group() as tasks:
         engine = LocalEngine(setting)
         keeping = tasks.create_task(engine.keep(), name="lomi-lab-quarters")
         try:
             yield engine
-        except BaseException as error:  # noqa: BLE001  # raised below, outside the group that would wrap it
-            failure = error
         finally:
             with suppress(EngineError):
                 await engine.cancel()
             keeping.cancel()
-    if failure is not None:
-        raise failure
