@@ -13,13 +13,11 @@ MARKER_VARIABLE = "LOMI_DEVICE_MARKER"
 """Environment variable that every process of one device life inherits; its value is fresh per launch."""
 
 
-def carriers(marker: str) -> tuple[ProcessName, ...]:
-    """Living processes of this user that inherited `marker` in their environment."""
-    wanted = f"{MARKER_VARIABLE}={marker}".encode()
+def carriers(marker: str, variable: str = MARKER_VARIABLE) -> tuple[ProcessName, ...]:
+    """Living processes of this user that inherited `marker` in their environment. Empty where there is no /proc."""
+    wanted = f"{variable}={marker}".encode()
     found = []
-    for entry in _PROC.iterdir():
-        if not entry.name.isdigit():
-            continue
+    for entry in _PROC.glob("[0-9]*"):
         try:
             carries = wanted in (entry / "environ").read_bytes().split(b"\0")
         except OSError:

@@ -1,4 +1,7 @@
-"""A small HTTP/1.1 server for this machine: the pages of the tasks and the stand-in model are served by it."""
+"""A small HTTP/1.1 server for this machine: the pages of the tasks and the stand-in model are served by it.
+
+The demo's is not used for it: that one is shipped, and takes nothing but short forms and its own few pages.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from devices.processes import carriers, send_signal
+
 Ending = Literal["ended", "out of time", "interrupted"]
 TAIL_LINES = 40
 TAIL_BYTES = 6000
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
 MARK = "LOMI_QUALIFY_GATE"
+"""Variable whose value every process of a gate inherits, phones too, whose own marker is another at each boot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,9 @@ def run(command: list[str], *, folder: Path, log: Path, bound_s: float) -> Ran:
             ending = "interrupted"
         if ending != "ended":
             _end(process)
-    left = _marked(mark)
-    for number in left:
-        _signal(number, signal.SIGKILL)
+    left = carriers(mark, MARK)
+    for name in left:
+        send_signal(name, signal.SIGKILL)
     return Ran(ending, process.returncode, time.monotonic() - begun, len(left) if ending == "ended" else 0)
 
 
@@ -77,26 +80,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             continue
         break
     process.wait()
-
-
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
-
-
-def _marked(mark: str) -> list[int]:
-    """Processes that still carry the gate's mark: what it had started and forgot. Empty where there is no /proc."""
-    wanted, found = f"{MARK}={mark}".encode(), []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if wanted in variables:
-            found.append(int(entry.name))
-    return found
 
 
 def command_of(path: Path, arguments: tuple[str, ...], work: Path) -> list[str]:

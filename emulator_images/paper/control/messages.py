@@ -1,7 +1,8 @@
 """Protocol-buffer wire format, and the messages of emulator_controller.proto by their field numbers.
 
 The numbers are those of the proto in npm's android-emulator-webrtc 1.0.18 (Apache-2.0, The Android Open Source
-Project). Unknown fields are skipped; a field that is left out has its default.
+Project). Unknown fields are skipped; a field that is left out has its default. The client's side of the same messages
+is `devices.engine.codec`, which must not be shared: a mistake that both sides make alike would never be seen.
 """
 
 from collections.abc import Iterator
