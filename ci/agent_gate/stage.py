@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 import os
 import signal
 from collections.abc import AsyncIterator, Mapping
@@ -15,7 +14,7 @@ from agent_gate.site import REPORTS, Site, opened_site
 from agent_gate.task import Event, Task, folder
 from lomi.demo.apk_made import made_apk
 from lomi.demo.broker import Broker, descendants, lomi_command, opened_broker
-from lomi.demo.place import IMAGE, LABEL, PHONE, SCOPES, Place, opened_place
+from lomi.demo.place import PHONE, SCOPES, Place, opened_place, write_policy
 
 APK = "tiny.apk"
 EXTRA_SCOPES = ("browser.download",)
@@ -171,21 +170,8 @@ def _kill_phone(home: Path) -> None:
     raise StageError("there is no running phone to kill")
 
 
-def _policy(place: Place, origin: str) -> str:
-    digest = hashlib.sha256(place.token.encode()).hexdigest()
-    scopes = json.dumps([*SCOPES, *EXTRA_SCOPES])
-    return (
-        f"version = 1\n\n[[device]]\nname = {json.dumps(PHONE)}\nimage = {json.dumps(IMAGE)}\n\n"
-        f"[[client]]\nlabel = {json.dumps(LABEL)}\ntoken_sha256 = {json.dumps(digest)}\nscopes = {scopes}\n"
-        f'workspaces = ["*"]\ndevices = {json.dumps([PHONE])}\npackages = ["*"]\norigins = {json.dumps([origin])}\n'
-        'lease_idle_s = 600\ndecide = ["lomi_android_install_apk"]\n'
-    )
-
-
 def _fill(place: Place, origin: str) -> None:
-    descriptor = os.open(place.policy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as target:
-        target.write(_policy(place, origin))
+    write_policy(place, origin, ("*",), scopes=(*SCOPES, *EXTRA_SCOPES), lease_idle_s=600)
     (place.project / APK).write_bytes(made_apk())
 
 

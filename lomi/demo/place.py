@@ -71,14 +71,13 @@ class Place:
         return {"LOMI_HOME": str(self.home), "LOMI_CLIENT_LABEL": LABEL, "LOMI_CLIENT_TOKEN": self.token}
 
 
-def policy_text(token: str, origin: str, packages: tuple[str, ...]) -> str:
-    """The policy: one phone, and one client that may use it, one web origin, and install what was asked for."""
+def _policy_text(token: str, origin: str, packages: tuple[str, ...], scopes: tuple[str, ...], idle_s: int) -> str:
     digest = hashlib.sha256(token.encode()).hexdigest()
     return (
         f"version = 1\n\n[[device]]\nname = {json.dumps(PHONE)}\nimage = {json.dumps(IMAGE)}\n\n"
         f"[[client]]\nlabel = {json.dumps(LABEL)}\ntoken_sha256 = {json.dumps(digest)}\n"
-        f'scopes = {json.dumps(list(SCOPES))}\nworkspaces = ["*"]\ndevices = {json.dumps([PHONE])}\n'
-        f"packages = {json.dumps(list(packages))}\norigins = {json.dumps([origin])}\nlease_idle_s = 300\n"
+        f'scopes = {json.dumps(list(scopes))}\nworkspaces = ["*"]\ndevices = {json.dumps([PHONE])}\n'
+        f"packages = {json.dumps(list(packages))}\norigins = {json.dumps([origin])}\nlease_idle_s = {idle_s}\n"
         'decide = ["lomi_android_install_apk"]\n'
     )
 
@@ -103,8 +102,13 @@ def opened_place() -> Iterator[Place]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def write_policy(place: Place, origin: str, packages: tuple[str, ...]) -> None:
-    """Write the policy file, for this user only."""
+def write_policy(
+    place: Place, origin: str, packages: tuple[str, ...], *, scopes: tuple[str, ...] = SCOPES, lease_idle_s: int = 300
+) -> None:
+    """Write the policy file, for this user only.
+
+    It has one phone, and one client that may use it, one web origin, and install what was asked for.
+    """
     descriptor = os.open(place.policy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as target:
-        target.write(policy_text(place.token, origin, packages))
+        target.write(_policy_text(place.token, origin, packages, scopes, lease_idle_s))
