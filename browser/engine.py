@@ -7,7 +7,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -32,6 +32,7 @@ from browser.values import Viewport
 
 MOST_PAGES = 16
 MEMORY_PER_PAGE = 192 << 20
+SWEEP_S = 5.0
 
 _ARGUMENTS = (*ENGINE_ARGUMENTS, "--proxy-bypass-list=<-loopback>")
 
@@ -134,6 +135,7 @@ class Engine:
             raise EngineUnavailableError("engine_start_failed", said=said) from error
         chromium.on_lost = lambda: self._lost(chromium)
         chromium.on_stray = self._drop
+        self.tasks.create_task(self._sweep(chromium))
         self._chromium = chromium
         self.version = chromium.version
         self.starts += 1
@@ -147,6 +149,16 @@ class Engine:
         if not self._stopping:
             for told in self.on_crash:
                 told()
+
+    async def _sweep(self, chromium: Chromium) -> None:
+        """Look after its downloads for as long as it runs."""
+        over = asyncio.Event()
+        chromium.root.on_ended.append(over.set)
+        while chromium.connected:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_S):
+                    await over.wait()
+            await chromium.sweep()
 
     def _drop(self, file: DownloadFile) -> None:
         """Nobody could be told of this download, nor end it."""

@@ -98,6 +98,13 @@ class DownloadFile:
         await asyncio.to_thread(self.path.unlink, missing_ok=True)
 
 
+def _listed(directory: Path) -> list[Path]:
+    try:
+        return list(directory.iterdir())
+    except FileNotFoundError:  # the context has ended
+        return []
+
+
 class Context:
     """An isolated context: cookies, storage and proxy of its own.
 
@@ -111,6 +118,29 @@ class Context:
         self.on_target: Callable[[Target], None] = lambda _target: None
         self.on_download: Callable[[DownloadFile], bool] = lambda _file: False
         self.downloads = downloads
+        self._told: set[str] = set()
+        self._strange: set[str] = set()
+
+    def tell(self, file: DownloadFile) -> bool:
+        """Of a download that may be of a page of this context; whether it is."""
+        self._told.add(file.begun.guid)
+        return self.on_download(file)
+
+    async def sweep(self) -> None:
+        """Drop what is written here without a word: the engine tells of no download whose frame went before it began.
+
+        A file counts as such when it is met a second time, for the word may be on its way.
+        """
+        there = {path.name.partition(".")[0] for path in await asyncio.to_thread(_listed, self.downloads)}
+        strange = there - self._told
+        for guid in strange & self._strange:
+            self.cancel(guid)
+            await asyncio.to_thread((self.downloads / guid).unlink, missing_ok=True)
+        self._strange = strange
+
+    def cancel(self, guid: str) -> None:
+        """Stop a download of this context; nothing when it is over."""
+        self.chromium.root.post("Browser.cancelDownload", {"guid": guid, "browserContextId": self.name})
 
     async def new_page(self) -> None:
         """Open a blank page; `on_target` is told of it. Raises as `send`."""
@@ -202,6 +232,11 @@ class Chromium:
         await send(self.root, "Target.disposeBrowserContext", {"browserContextId": context.name}, deadline_s=ATTACH_S)
         await asyncio.to_thread(shutil.rmtree, context.downloads, ignore_errors=True)
 
+    async def sweep(self) -> None:
+        """`Context.sweep` for each."""
+        for context in tuple(self._contexts.values()):
+            await context.sweep()
+
     def close_target(self, target_id: str) -> None:
         """End a page without asking it."""
         self.root.post("Target.closeTarget", {"targetId": target_id})
@@ -239,7 +274,7 @@ class Chromium:
         for context in self._contexts.values():
             cancel = functools.partial(self._cancel, begun.guid, context)
             file = DownloadFile(begun, context.downloads / begun.guid, cancel)
-            if context.on_download(file):
+            if context.tell(file):
                 self._downloads[begun.guid] = (file,)
                 return
             files.append(file)
@@ -249,7 +284,7 @@ class Chromium:
 
     def _cancel(self, guid: str, context: Context) -> None:
         if guid in self._downloads:
-            self.root.post("Browser.cancelDownload", {"guid": guid, "browserContextId": context.name})
+            context.cancel(guid)
 
     def _progress(self, raw: msgspec.Raw) -> None:
         event = decoded(raw, _Progress)

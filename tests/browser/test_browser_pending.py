@@ -10,7 +10,7 @@ from browser_site import Answer, Site, html
 from browser_steps import node, text, visit
 
 from browser import actions, capture, navigate, pending
-from browser.engine import Engine
+from browser.engine import Engine, running
 from browser.errors import BlockedError, NoSuchThingError
 from browser.inspector.chromium import DownloadFile
 from browser.page import Page
@@ -251,6 +251,35 @@ async def test_a_download_that_is_of_no_page_is_dropped(page: Page, size: int) -
     assert acted.observation.downloads == ()
     assert list(page.context.downloads.iterdir()) == []
     assert chromium._downloads == {}
+
+
+@pytest.mark.parametrize("size", [10, 1 << 40])
+async def test_a_download_that_the_engine_does_not_tell_of_is_swept(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """As of a link in a frame that goes at once: the file is stopped and removed, and no other is."""
+    monkeypatch.setattr("browser.engine.SWEEP_S", 0.2)
+    async with running() as apart:
+        page = await apart.open()
+        with serving_files() as files:
+            files.pages["/"] = f"<a href='/attached?size=7'>Known</a><a href='/attached?size={size}'>Untold</a>"
+            snapshot = await visit(page, files.origin + "/")
+            known = (await actions.click(page, node(snapshot, "link", "Known").ref)).observation.downloads[0]
+            kept = await page.pending.downloaded(known, 5)
+            assert kept.path is not None
+            swept, cancel = asyncio.Event(), page.context.cancel
+            monkeypatch.setattr(page.context, "cancel", lambda guid: (cancel(guid), swept.set()))
+            monkeypatch.setattr(page.context, "tell", lambda _file: False)
+            monkeypatch.setattr(page.context.chromium, "on_stray", lambda _file: None)
+            acted = await actions.click(page, node(snapshot, "link", "Untold").ref, settle_s=0.3)
+            async with asyncio.timeout(10):
+                await swept.wait()
+                while await asyncio.to_thread(_names, page.context.downloads) != [kept.path.name]:
+                    await page.context.sweep()
+        assert acted.observation.downloads == ()
+        assert kept.path.read_bytes()
+
+
+def _names(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
 
 
 async def test_an_ended_page_forgets_what_was_pending(site: Site, page: Page) -> None:
