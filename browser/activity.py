@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from browser.inspector.connection import Session
-from browser.wire import Faults, listen
+from browser.wire import Faults, Nothing, listen
 
 # An action's answer waits for these; pictures, media, beacons and open streams may take as long as they like.
 _WAITED = frozenset({"Document", "Stylesheet", "Script", "XHR", "Fetch", "Preflight"})
@@ -60,10 +60,6 @@ class RequestEnded(msgspec.Struct, rename="camel"):
 
 class _Frame(msgspec.Struct, rename="camel"):
     frame_id: str = ""
-
-
-class _Nothing(msgspec.Struct):
-    pass
 
 
 class Activity:
@@ -165,7 +161,7 @@ class Activity:
             if event.frame_id == main_frame():
                 self.navigating = True
 
-        def coming(_event: _Nothing) -> None:
+        def coming(_event: Nothing) -> None:
             self.coming += 1
 
         def stopped(event: _Frame) -> None:
@@ -173,7 +169,7 @@ class Activity:
                 self.navigating = False
                 self.stir()
 
-        def loaded(_event: _Nothing) -> None:
+        def loaded(_event: Nothing) -> None:
             self.loaded = True
             self.stir()
 
@@ -184,10 +180,10 @@ class Activity:
         listen(session, "Page.frameStartedLoading", _Frame, started, faults)
         listen(session, "Page.frameRequestedNavigation", _Frame, started, faults)
         listen(session, "Page.frameStoppedLoading", _Frame, stopped, faults)
-        listen(session, "Page.windowOpen", _Nothing, coming, faults)
-        listen(session, "Page.downloadWillBegin", _Nothing, lambda _event: self._download_begins(), faults)
+        listen(session, "Page.windowOpen", Nothing, coming, faults)
+        listen(session, "Page.downloadWillBegin", Nothing, lambda _event: self._download_begins(), faults)
         if main:
-            listen(session, "Page.loadEventFired", _Nothing, loaded, faults)
+            listen(session, "Page.loadEventFired", Nothing, loaded, faults)
 
     def _tell(self, event: object) -> None:
         for observer in self.observers:

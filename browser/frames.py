@@ -10,7 +10,7 @@ import msgspec
 
 from browser.errors import BrowserError, ContextGoneError
 from browser.inspector.connection import Session, decoded
-from browser.wire import ATTACH_S, DOM_DEADLINE_S, Faults, ask, listen, send
+from browser.wire import ATTACH_S, DOM_DEADLINE_S, Faults, Nothing, ask, listen, send
 from browser.world import SOURCE, WORLD_NAME, World
 
 Work = Coroutine[object, object, None]
@@ -44,10 +44,6 @@ class _ContextCreated(msgspec.Struct):
 
 class _ContextDestroyed(msgspec.Struct, rename="camel"):
     execution_context_id: int
-
-
-class _Nothing(msgspec.Struct):
-    pass
 
 
 class FrameFacts(msgspec.Struct, rename="camel"):
@@ -194,7 +190,7 @@ class FrameTree:
             faults,
         )
         listen(
-            session, "Runtime.executionContextsCleared", _Nothing, lambda _event: self._destroyed(session, None), faults
+            session, "Runtime.executionContextsCleared", Nothing, lambda _event: self._destroyed(session, None), faults
         )
         listen(session, "Page.frameNavigated", _Navigated, lambda event: self._navigated(session, event.frame), faults)
         listen(session, "Page.navigatedWithinDocument", _Within, self._within, faults)

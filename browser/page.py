@@ -15,7 +15,7 @@ from browser.inspector.keyboard import Keyboard
 from browser.snapshot.lines import Line, Walked, nodes_of
 from browser.snapshot.refs import Refs
 from browser.values import Found, FrameSummary, Node, Snapshot, Viewport
-from browser.wire import ATTACH_S, Faults, RemoteObject, ask, listen, send
+from browser.wire import ATTACH_S, Faults, Nothing, RemoteObject, ask, listen, send
 from browser.world import World
 
 if TYPE_CHECKING:
@@ -96,10 +96,6 @@ class _Described(msgspec.Struct):
     node: _DescribedNode
 
 
-class _Nothing(msgspec.Struct):
-    pass
-
-
 class _Resolved(msgspec.Struct):
     object: RemoteObject
 
@@ -157,7 +153,7 @@ class Page:
             )
         )
         self.session.on_ended.append(self._closed)
-        listen(self.session, "Inspector.targetCrashed", _Nothing, lambda _event: self._crashed(), self.faults)
+        listen(self.session, "Inspector.targetCrashed", Nothing, lambda _event: self._crashed(), self.faults)
         await asyncio.gather(
             *before,
             send(self.session, "Network.enable", deadline_s=ATTACH_S),

@@ -16,8 +16,8 @@ CHROMIUMS = (
 )
 
 # Waits for the end of its input, which is our end, however it comes; grants the engine two seconds to go by itself,
-# then kills what is left of
-# exactly that process group (pid and start time must both still fit) and removes the engine's throw-away profile.
+# then kills what is left of exactly that process group (pid and start time must both still fit) and removes the
+# engine's throw-away profile.
 _WATCH = """
 read -r _
 n=0

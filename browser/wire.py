@@ -78,6 +78,10 @@ async def ask(
     return decoded(await send(session, method, params, deadline_s=deadline_s), shape)
 
 
+class Nothing(msgspec.Struct):
+    """An event of which only the coming matters."""
+
+
 class RemoteObject(msgspec.Struct, rename="camel"):
     """A value or object of the page, as the protocol describes it."""
 
