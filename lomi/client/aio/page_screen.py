@@ -179,7 +179,7 @@ class PageScreen(Acting, Looking[PageElement]):
         return logs.entries
 
     async def start_trace(self) -> None:
-        """Begin a trace that Playwright's viewer opens; it holds typed text and cookies, and ends with the page's lease.
+        """Begin a trace that Playwright's viewer opens; it holds typed text and cookies and ends with the lease.
 
         Raises:
             ScopeDeniedError: it needs `browser.download` and `browser.capture_composite`.
