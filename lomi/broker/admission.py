@@ -16,7 +16,7 @@ from lomi.contract.codes import TERMINAL_STATES, Details, ErrorCode
 from lomi.contract.definition import GENERATION_FIELDS, Definition
 from lomi.core.fingerprint import fingerprint
 from lomi.core.grant import Grant
-from lomi.core.ids import GenerationId, LeaseId
+from lomi.core.ids import GenerationId
 from lomi.core.port import Call, Panel, Project, ResourceKey, Workspace
 from lomi.core.refusal import Refusal
 from lomi.core.sequences import InputLedger
@@ -27,9 +27,6 @@ KEPT_LEDGERS = 16
 """Of how many ended leases a session can still repeat an input and be told what became of it."""
 OWNED_FAMILIES = ("terminal", "browser")
 """Families whose runtimes belong to the session that made them; to any other they do not exist."""
-
-
-Inputs = InputLedger[Operation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,21 +201,20 @@ def new_input_ledger(world: World, session: Session, definition: Definition, giv
     known = input_ledger(session, definition, given)
     if known is None:
         if definition.retry_identity == "sequence_stored":
-            known = InputLedger(STORED_INPUTS, ErrorCode.RETRY_WINDOW_EXPIRED)
-            _keep_ledger(world, session.inputs, given.lease_id, known)
+            known = session.inputs[given.lease_id] = InputLedger(STORED_INPUTS, ErrorCode.RETRY_WINDOW_EXPIRED)
         else:
-            known = InputLedger(STORED_ACKS, ErrorCode.CURSOR_EXPIRED)
-            _keep_ledger(world, session.acks, given.lease_id, known)
+            known = session.acks[given.lease_id] = InputLedger(STORED_ACKS, ErrorCode.CURSOR_EXPIRED)
+        _forget_old_ledgers(world, session)
     return known
 
 
-def _keep_ledger(world: World, kept: dict[LeaseId, Inputs], lease_id: LeaseId, inputs: Inputs) -> None:
+def _forget_old_ledgers(world: World, session: Session) -> None:
     """A lease that is over can still be asked about its inputs; only the last ones are remembered."""
-    kept[lease_id] = inputs
     held = {lease.id for lease in world.leases}
-    over = [name for name in kept if name not in held]
-    for name in over[:-KEPT_LEDGERS]:
-        del kept[name]
+    for ledgers in (session.inputs, session.acks):
+        over = [lease_id for lease_id in ledgers if lease_id not in held]
+        for lease_id in over[:-KEPT_LEDGERS]:
+            del ledgers[lease_id]
 
 
 def _replay_by_sequence(

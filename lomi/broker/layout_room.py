@@ -1,7 +1,6 @@
 """The layout as the broker holds it: the frozen value, its stored revision, and the port's views of it."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,21 +49,20 @@ class LayoutRoom:
         self.layout = msgspec.json.decode(body, type=Layout) if body else Layout()
         self._save = save
         self.counters = counters
-        self._closing: Counter[str] = Counter()
+        self._closing: frozenset[str] = frozenset()
 
     @contextmanager
     def closing(self, workspaces: Sequence[str]) -> Iterator[None]:
-        """While their runtimes end, nothing new is opened in these workspaces."""
-        self._closing.update(workspaces)
+        """While their runtimes end, nothing opens in these workspaces. The layout's queue closes one at a time."""
+        self._closing = frozenset(workspaces)
         try:
             yield
         finally:
-            self._closing.subtract(workspaces)
-            self._closing += Counter()
+            self._closing = frozenset()
 
     def require_staying(self, workspace_id: str) -> None:
         """Raise TARGET_NOT_FOUND when the workspace is being closed, as if it were gone already."""
-        if self._closing[workspace_id]:
+        if workspace_id in self._closing:
             raise Refusal(ErrorCode.TARGET_NOT_FOUND, field="/workspaceId")
 
     async def change(self, layout: Layout) -> None:
