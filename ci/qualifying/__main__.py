@@ -1,13 +1,13 @@
 """The command line of `ci/qualify`."""
 
 import argparse
-import shutil
 import signal
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lomi.report.folder import FolderTakenError, emptied
 from qualifying import machine, record, sources
 from qualifying.gates import GATES, Gate, choose, strangers
 from qualifying.page import missing, page
@@ -16,8 +16,14 @@ from qualifying.running import Ran, command_of, run, tail
 
 ROOT = Path(__file__).resolve().parents[2]
 CANNOT_RUN = 77
+MARK = "made-by-lomi-qualify"
+"""Names the file that marks a folder of logs: only such a folder is emptied for the next run."""
 EPILOG = """\
 exit codes: 0 every gate of this run passed, 1 one did not, 2 wrong usage or a history that can't be read, 130 Ctrl-C"""
+
+
+class UnusableFolderError(Exception):
+    """Raised when the page or the logs can't go where they were to go: no gate has been run."""
 
 
 def options() -> argparse.Namespace:
@@ -66,14 +72,8 @@ def main() -> int:
         plan = choose(chosen.gates, only=only, skip=skip, quick=chosen.quick)
         longer = bounds(chosen.bound)
         runs = record.read(history)
-        chosen.into.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(chosen.work, ignore_errors=True)
-        chosen.work.mkdir(parents=True)
-    except OSError as error:
-        said = f"{error.filename}: {error.strerror}; --into and --work name other folders"
-        print(f"ci/qualify: {said}", file=sys.stderr)
-        return 2
-    except (ValueError, record.UnreadableHistoryError) as error:
+        _make_folders(chosen.into, chosen.work)
+    except (ValueError, record.UnreadableHistoryError, UnusableFolderError) as error:
         print(f"ci/qualify: {error}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -98,6 +98,28 @@ def main() -> int:
     lacks = missing(runs)
     print("qualified" if not lacks else "not qualified: " + "; ".join(lacks))
     return 0 if all(result.passed for result in kept.results) else 1
+
+
+def _make_folders(into: Path, work: Path) -> None:
+    """Have both folders there, the one of logs empty but for its mark; what this program didn't make is left alone.
+
+    Raises:
+        UnusableFolderError: one of them can't be used.
+    """
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnusableFolderError(f"{into} can't be made: {error.strerror}; --into names another folder") from error
+    if into.resolve().is_relative_to(work.resolve()):
+        raise UnusableFolderError(f"{work} is emptied by each run and would take the page along; name another --work")
+    try:
+        emptied(work, MARK)
+    except FolderTakenError as error:
+        said = f"{work} holds things that ci/qualify didn't make; --work names another folder"
+        raise UnusableFolderError(said) from error
+    except OSError as error:
+        said = f"{work} can't be emptied: {error.strerror or error}; --work names another folder"
+        raise UnusableFolderError(said) from error
 
 
 def _now() -> str:

@@ -184,6 +184,25 @@ def test_a_history_that_cannot_be_read_is_not_overwritten(bench: Bench) -> None:
     assert bench.qualify("--only", "tset").returncode == 2
 
 
+def test_only_a_folder_of_its_own_is_emptied(bench: Bench) -> None:
+    """Logs of an earlier run give way; a folder with another's files is refused with exit code 2 and left as it was."""
+    bench.gate("demo", DEMO)
+    assert bench.qualify().returncode == 0
+    (bench.place / "work" / "demo.log").write_text("of the first run")
+    assert bench.qualify().returncode == 0
+    assert "all good" in (bench.place / "work" / "demo.log").read_text()
+    mine = bench.place / "mine" / "thesis.txt"
+    mine.parent.mkdir()
+    mine.write_text("years of work")
+    ran = bench.qualify("--work", str(mine.parent))
+    assert ran.returncode == 2
+    assert "--work names another folder" in ran.stderr
+    assert [path.read_text() for path in mine.parent.iterdir()] == ["years of work"]
+    ran = bench.qualify("--work", str(bench.place / "all"), "--into", str(bench.place / "all" / "docs"))
+    assert (ran.returncode, "name another --work" in ran.stderr) == (2, True)
+    assert len(bench.runs) == 2
+
+
 def test_the_hash_of_the_tree_can_be_had_by_hand(bench: Bench) -> None:
     """The command on the page gives the same hash, in a checkout of its own; what is not committed is named."""
     files = {"b.py": "b", "a é.py": "a", "docs/qualification.md": "page"}
