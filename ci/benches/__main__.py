@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 from benches.peers import default_folder
 from benches.rows import Report, write_json
@@ -23,12 +24,29 @@ BENCHES = {
 }
 
 
+class Terminated(KeyboardInterrupt):
+    """Raised at SIGTERM: a bench that is told to end takes its brokers and folders along, as it does at Ctrl-C."""
+
+
 def main() -> int:
+    """Run what was asked for; a bench that is told to end says so in one line."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return _run()
+    except KeyboardInterrupt as told:
+        number = signal.SIGTERM if isinstance(told, Terminated) else signal.SIGINT
+        print(f"ci/bench: ended by {number.name}; figures of a bench that was not over are lost", file=sys.stderr)
+        return 128 + number
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _run() -> int:
     """Run one bench, or all of them one after the other."""
     # Ours only: no process that is measured may find this package.
     os.environ.pop("PYTHONPATH", None)
-    # One that is told to end takes its brokers and folders along, as it does at Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(
         prog="ci/bench",
         description="Figures of Lomi, each beside a yardstick of the same run. Compare ratios, never two runs.",
