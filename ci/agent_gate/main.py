@@ -155,7 +155,8 @@ async def _run(
     outcomes: list[Outcome] = []
     async with AsyncExitStack() as stack:
         standin: StandIn | None = None
-        url, key = asked.endpoint, os.environ.get(asked.key_env, "")
+        # Out of our own environment: whatever the gate starts from here on inherits no key.
+        url, key = asked.endpoint, os.environ.pop(asked.key_env, "")
         if not url:
             standin = StandIn(secrets.token_urlsafe(16))
             url, key = await stack.enter_async_context(opened_standin(standin)), standin.key
@@ -182,7 +183,7 @@ async def _one(asked: argparse.Namespace, task: Task, server: Server, model: Mod
     missing = sorted(set(task.needs) - server.can)
     if missing:
         return Outcome(server=server.name, task=task.name, title=task.title, reasons=tuple(missing), applicable=False)
-    opened: Opened = partial(opened_other, server.command, asked.key_env) if server.command else opened_lomi
+    opened: Opened = partial(opened_other, server.command) if server.command else opened_lomi
     job = Job(task=task, server=server.name, opened=opened, budget=_budget(task, asked), folder=folder)
     return await run_task(job, model)
 

@@ -72,14 +72,14 @@ async def _end_strays(marker: str) -> None:
 
 
 @asynccontextmanager
-async def opened_other(command: Sequence[str], hidden: str, task: Task, _log: Path) -> AsyncIterator[OtherStage]:
-    """Set the world up; `hidden` is the variable with the model's key, which the server does not get.
+async def opened_other(command: Sequence[str], task: Task, _log: Path) -> AsyncIterator[OtherStage]:
+    """Set the world up; it ends with the context.
 
     Raises:
         StageError: the phone did not boot.
     """
     marker = secrets.token_hex(16)
-    kept = {n: v for n, v in os.environ.items() if not n.startswith(("LOMI_", "PAPER_")) and n != hidden}
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("LOMI_", "PAPER_"))}
     environment = {**kept, MARKER_VARIABLE: marker}
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_end_strays, marker)

@@ -5,14 +5,19 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from agent_gate import stage
 from agent_gate.main import main
 from agent_gate.outcome import Outcome, comparison_of
 from gate_runs import TASKS
 
 from lomi.core.processes import name_of
+from lomi.demo.broker import Broker
+from lomi.demo.record import DemoFailedError
 
 ROOT = Path(__file__).parents[2]
 PLAIN = shlex.join([sys.executable, str(Path(__file__).with_name("plain_server.py"))])
@@ -103,6 +108,24 @@ def test_another_server_is_tried_on_what_it_can(tmp_path: Path) -> None:
     assert len(started) == 3
     assert [one["daemon"] for one in started if name_of(one["daemon"]) is not None] == []
     assert all("MY_KEY" not in one["variables"] for one in started)
+
+
+def test_the_key_is_not_in_the_environment_of_what_lomi_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the broker is given it nor anything that inherits from the gate, as the helper may."""
+    environments: list[dict[str, str]] = []
+
+    @asynccontextmanager
+    async def noted(policy: Path, project: Path, environment: Mapping[str, str], log: Path) -> AsyncIterator[Broker]:
+        environments.extend([dict(environment), dict(os.environ)])
+        raise DemoFailedError("enough was seen")
+        yield
+
+    monkeypatch.setattr(stage, "opened_broker", noted)
+    monkeypatch.setenv("MY_KEY", "very-secret-word")
+    assert main(["--task", "injection", "--key-env", "MY_KEY", "--json", str(tmp_path / "out.json")]) == 1
+    assert len(environments) == 2
+    assert all("very-secret-word" not in environment.values() for environment in environments)
+    assert "enough was seen" in (tmp_path / "out.json").read_text()
 
 
 @pytest.mark.timeout(180)
