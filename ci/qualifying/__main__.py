@@ -11,6 +11,7 @@ from lomi.report.folder import FolderTakenError, emptied
 from qualifying import machine, record, sources
 from qualifying.gates import GATES, Gate, choose, strangers
 from qualifying.page import missing, page
+from qualifying.reading import failures
 from qualifying.record import Qualification, Result, Verdict
 from qualifying.running import Ran, command_of, run, tail
 
@@ -166,7 +167,8 @@ def _run(gate: Gate, chosen: argparse.Namespace) -> Result:
     began = _now()
     ran = run(command, folder=chosen.sources, log=log, bound_s=gate.bound_s)
     figures = gate.read(log.read_text(encoding="utf-8", errors="replace"), chosen.work)
-    verdict = _verdict(ran, shown=bool(figures))
+    bad = failures(figures)
+    verdict = _verdict(ran, shown=bool(figures), bad=bool(bad))
     return Result(
         gate=gate.name,
         command=" ".join([f"ci/{gate.name}", *arguments]),
@@ -177,17 +179,20 @@ def _run(gate: Gate, chosen: argparse.Namespace) -> Result:
         quick=chosen.quick and gate.quick != gate.arguments,
         left_processes=ran.left,
         figures=figures,
+        why=f"Its figures show failures: {'; '.join(bad)}." if bad else "",
         tail="" if verdict == "passed" else tail(log, {str(chosen.sources.absolute()): ".", str(Path.home()): "~"}),
     )
 
 
-def _verdict(ran: Ran, *, shown: bool) -> Verdict:
+def _verdict(ran: Ran, *, shown: bool, bad: bool) -> Verdict:
     if ran.ending != "ended":
         return ran.ending
     if ran.code == CANNOT_RUN:
         return "could not run"
     if ran.code != 0:
         return "killed" if ran.code < 0 or ran.code > 128 else "failed"
+    if bad:
+        return "failed"
     return "passed" if shown else "showed nothing"
 
 

@@ -143,6 +143,7 @@ def _failures(runs: list[Qualification]) -> list[str]:
                 "",
                 f"Exit code {result.code} after {result.seconds:.0f} s; {sources}; `{_cell(result.command)}`.",
                 "",
+                *([_cell(result.why), ""] if result.why else []),
                 *_fenced(result.tail or "(it printed nothing)"),
                 "",
             ]

@@ -8,8 +8,18 @@ from xml.etree import ElementTree
 Figures = dict[str, int | float | str | list[str]]
 """Names and values, in the order in which the page shows them; lists are shown apart."""
 
+_FAILURES = (
+    *("tests failed", "tests error", "runs that failed", "effects not so", "steps not good", "suites that failed"),
+    *("tasks failed", "digests missing"),
+)
+"""How the names of those figures begin that count what went wrong."""
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?)\b")
 _SUMMARY = re.compile(r"^[= ]*((?:\d+ [a-z]+(?:, )?)+) in ([\d.]+)s", re.MULTILINE)
+
+
+def failures(figures: Figures) -> list[str]:
+    """The figures by which a gate has not passed, whatever its exit code was."""
+    return [f"{name} {value}" for name, value in figures.items() if name.startswith(_FAILURES) and value]
 
 
 def tests(output: str, work: Path) -> Figures:
@@ -30,23 +40,24 @@ def tests(output: str, work: Path) -> Figures:
         found["pytest's own seconds"] = float(seconds)
     if skipped := re.findall(r"^SKIPPED (\[\d+\] .+)$", output, re.MULTILINE):
         found["skipped"] = sorted(skipped)
-    return found if int(str(found.get("tests passed", 0))) else {}
+    return found if found.get("tests passed") or failures(found) else {}
 
 
 def demo(output: str, work: Path) -> Figures:
     """The demo's findings, and its JUnit file."""
-    ended = re.search(r"^(?:all good|FAILED) in ([\d.]+) s, (\d+) calls$", output, re.MULTILINE)
+    ended = re.search(r"^(all good|FAILED) in ([\d.]+) s, (\d+) calls$", output, re.MULTILINE)
     if not ended:
         return {}
     good, bad = (len(re.findall(rf"^{word} +\S", output, re.MULTILINE)) for word in ("ok", "FAIL"))
-    found: Figures = {"effects found exactly once": good, "effects not so": bad, "calls": int(ended[2])}
-    found["seconds without set-up"] = float(ended[1])
+    found: Figures = {"effects found exactly once": good, "effects not so": bad, "calls": int(ended[3])}
+    found["runs that failed"] = int(ended[1] == "FAILED")
+    found["seconds without set-up"] = float(ended[2])
     junit = work / "demo" / "junit.xml"
     if junit.exists():
         suite = ElementTree.parse(junit).getroot()
         cases = list(suite.iter("testcase"))
         found["steps in the JUnit file"] = len(cases)
-        found["steps not good"] = sum(case.find("failure") is not None for case in cases)
+        found["steps not good"] = sum(any(case.find(one) is not None for one in ("failure", "error")) for case in cases)
     return found
 
 
@@ -134,6 +145,8 @@ def harness(output: str, work: Path) -> Figures:
     found["entries"] = sum(int(entries) for _, _, entries in played)
     if digest := re.search(r"^digest (\S+) +\((.+)\)$", output, re.MULTILINE):
         found["digest"] = f"{digest[1]}, {digest[2]}"
+    else:
+        found["digests missing"] = 1
     if skipped := re.findall(r"^(\S+ +skipped: .+)$", output, re.MULTILINE):
         found["skipped"] = [re.sub(r"\s+", " ", one) for one in skipped]
     return found

@@ -16,9 +16,11 @@ class Result:
     """One gate's run.
 
     Attributes:
-        verdict: `passed` needs exit code 0 and figures in its output; `showed nothing` is exit code 0 without them;
-            `could not run` is exit code 77, by which a gate says that this machine lacks what it needs.
+        verdict: `passed` needs exit code 0 and figures in its output, none of which counts a failure;
+            `showed nothing` is exit code 0 without figures; `could not run` is exit code 77, by which a gate says
+            that this machine lacks what it needs.
         tail: the last lines, where it did not pass.
+        why: what its figures say against it, in sentences.
     """
 
     gate: str
@@ -31,6 +33,7 @@ class Result:
     left_processes: int
     figures: Figures
     tail: str = ""
+    why: str = ""
 
     @property
     def passed(self) -> bool:

@@ -184,6 +184,27 @@ def test_a_history_that_cannot_be_read_is_not_overwritten(bench: Bench) -> None:
     assert bench.qualify("--only", "tset").returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("gate", "script", "why"),
+    [
+        ("test", "echo '=== 1 passed, 3 failed in 0.5s ==='", "tests failed 3"),
+        ("test", "echo '=== 3 failed in 0.5s ==='", "tests failed 3"),
+        ("deep", "echo '=== 7 passed, 1 error in 0.5s ==='", "tests error 1"),
+        ("demo", "echo 'ok      one tap'; echo 'FAILED in 1 s, 51 calls'", "runs that failed 1"),
+        ("demo", "echo 'FAIL    a tap was lost'; echo 'all good in 1 s, 51 calls'", "effects not so 1"),
+        ("conformance", "echo 'conformance 2025-11-25: FAILED; passed: tools'", "suites that failed 1"),
+        ("harness", "echo 'tap  run 1  40 entries'; echo 'harness: the runs differ'", "digests missing 1"),
+    ],
+)
+def test_failures_that_are_shown_count_whatever_the_exit_code(bench: Bench, gate: str, script: str, why: str) -> None:
+    """A gate that ends with 0 has failed where its own figures count a failure, and the page says which."""
+    bench.gate(gate, script)
+    ran = bench.qualify("--only", gate)
+    assert (ran.returncode, f"ci/{gate}: failed" in ran.stdout) == (1, True)
+    assert "| **failed** |" in bench.row(gate)
+    assert f"Its figures show failures: {why}." in bench.page.partition("## Failures kept")[2]
+
+
 def test_only_a_folder_of_its_own_is_emptied(bench: Bench) -> None:
     """Logs of an earlier run give way; a folder with another's files is refused with exit code 2 and left as it was."""
     bench.gate("demo", DEMO)
