@@ -1,20 +1,24 @@
 """The messages API of Anthropic, as many servers offer it."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
-from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, ToolResult, Turn
+from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, ToolResult, Turn, sendable
 
 VERSION = "2023-06-01"
 _CACHE = {"type": "ephemeral"}
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class _Usage(msgspec.Struct):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_creation_input_tokens: int | None = 0
-    cache_read_input_tokens: int | None = 0
+    input_tokens: _Count = 0
+    output_tokens: _Count = 0
+    cache_creation_input_tokens: _Count | None = 0
+    cache_read_input_tokens: _Count | None = 0
 
 
 class _Answer(msgspec.Struct):
@@ -48,8 +52,10 @@ class Anthropic:
         """The blocks of the answer: text is joined, what else there is (thinking) goes back as it came."""
         try:
             said = msgspec.json.decode(answer, type=_Answer)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise BadAnswerError(f"not a message: {error}") from error
+        if not sendable(said.content):
+            raise BadAnswerError("a message that can't be sent back: too deeply nested, or no valid Unicode")
         usage = said.usage or _Usage()
         cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
         return Turn(

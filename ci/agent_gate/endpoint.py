@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Callable
 
 import httpx2
 
-from agent_gate.talk import Ask, Dialect, Turn
+from agent_gate.talk import Ask, BadAnswerError, Dialect, Turn
 
 BUSY = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 TRIES = 6
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 ANSWER_S = 300.0
+MOST_ANSWER = 32 << 20
+"""Bytes of an answer, unpacked; a model's turn is a small part of it."""
 
 
 class EndpointError(Exception):
@@ -47,7 +49,7 @@ class Endpoint:
 
         Raises:
             EndpointError: it was refused, or busy at every try.
-            BadAnswerError: the answer is not in the API's form.
+            BadAnswerError: the answer is not in the API's form, or longer than any.
         """
         content = json.dumps(self._dialect.body(ask), ensure_ascii=False).encode()
         problem = ""
@@ -55,24 +57,29 @@ class Endpoint:
             if number:
                 self.retries += 1
             try:
-                answer = await self._client.post(
-                    self._url,
-                    content=content,
-                    headers={"Content-Type": "application/json", **self._dialect.headers(self._key)},
-                    timeout=ANSWER_S,
-                )
-            except httpx2.TransportError as error:
+                answer, body = await self._sent(content)
+            except (httpx2.TransportError, httpx2.DecodingError) as error:
                 problem, wait = f"{type(error).__name__}: {error}", None
             else:
                 if answer.status_code == httpx2.codes.OK:
-                    return self._dialect.turn(answer.content)
-                problem = f"status {answer.status_code}: {self.redacted(answer.text)[:400]}"
+                    return self._dialect.turn(body)
+                problem = f"status {answer.status_code}: {self.redacted(body.decode('utf-8', 'replace'))[:400]}"
                 if answer.status_code not in BUSY:
                     raise EndpointError(problem, fatal=answer.status_code in (401, 403, 404))
                 wait = _seconds(answer.headers.get("retry-after"))
             if number + 1 < TRIES:
                 await self._sleep(_pause(number, wait))
         raise EndpointError(f"no answer in {TRIES} tries; the last: {problem}", fatal=True)
+
+    async def _sent(self, content: bytes) -> tuple[httpx2.Response, bytes]:
+        headers = {"Content-Type": "application/json", **self._dialect.headers(self._key)}
+        body = bytearray()
+        async with self._client.stream("POST", self._url, content=content, headers=headers, timeout=ANSWER_S) as answer:
+            async for piece in answer.aiter_bytes():
+                body += piece
+                if len(body) > MOST_ANSWER:
+                    raise BadAnswerError(f"an answer of more than {MOST_ANSWER} bytes")
+        return answer, bytes(body)
 
     def redacted(self, text: str) -> str:
         """A text without the key."""

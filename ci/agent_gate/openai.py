@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
-from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, Turn
+from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, Turn, sendable
 
 
 class _Function(msgspec.Struct):
@@ -31,8 +32,8 @@ class _Choice(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
+    completion_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class _Answer(msgspec.Struct):
@@ -79,7 +80,7 @@ class OpenAI:
         """The first choice."""
         try:
             said = msgspec.json.decode(answer, type=_Answer)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise BadAnswerError(f"not a chat completion: {error}") from error
         if not said.choices:
             raise BadAnswerError("a chat completion without a choice")
@@ -87,7 +88,9 @@ class OpenAI:
         calls = message.tool_calls or ()
         raw: dict[str, object] = {"role": "assistant", "content": message.content}
         if calls:
-            raw["tool_calls"] = json.loads(answer)["choices"][0]["message"]["tool_calls"]
+            raw["tool_calls"] = msgspec.json.decode(answer)["choices"][0]["message"]["tool_calls"]
+        if not sendable(raw):
+            raise BadAnswerError("a chat completion that can't be sent back: too deeply nested, or no valid Unicode")
         return Turn(
             text=message.content or message.refusal or "",
             calls=tuple(
@@ -104,9 +107,9 @@ class OpenAI:
 def _object(text: str) -> Mapping[str, object] | None:
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and sendable(found) else None
 
 
 def _messages(entry: Entry, *, pictures: bool) -> list[object]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lomi.cli.shown import printable
+
 LOMI = "lomi"
 
 
@@ -38,14 +40,14 @@ def head_of(width: int) -> str:
 
 
 def line_of(outcome: Outcome, width: int) -> str:
-    """One row, and below it why it failed."""
+    """One row, and below it why it failed; what others wrote in a reason is made harmless to a terminal."""
     if not outcome.applicable:
         return f"{outcome.task:{width}}  {outcome.result:6}  needs {', '.join(outcome.reasons)}"
     row = (
         f"{outcome.task:{width}}  {outcome.result:6} {outcome.calls:6d}  {outcome.input_tokens:10,d}"
         f"  {outcome.output_tokens:10,d}  {outcome.seconds:7.1f}"
     )
-    return "\n".join([row, *(f"    {reason}" for reason in outcome.reasons)])
+    return "\n".join([row, *(f"    {printable(reason)}" for reason in outcome.reasons)])
 
 
 def totals_of(outcomes: Sequence[Outcome], width: int) -> str:

@@ -1,8 +1,12 @@
 """A conversation with a model, in neither API's words: what the user asked, what the model called, what came back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
+
+MOST_DEEP = 64
+"""How deep a model's JSON may be nested; what it goes through on its way to a tool gives up somewhere beyond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +20,7 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call that the model asked for; `arguments` is None where it wrote something else than a JSON object."""
+    """A call that the model asked for; `arguments` is None where it wrote no JSON object that can be sent on."""
 
     call_id: str
     name: str
@@ -78,6 +82,26 @@ class Ask:
 
 class BadAnswerError(Exception):
     """Raised when an endpoint's answer is not in the API's form."""
+
+
+def sendable(value: object) -> bool:
+    """Whether decoded JSON can be sent on: its texts are valid Unicode, and it is not nested beyond `MOST_DEEP`."""
+    level = [value]
+    for _ in range(MOST_DEEP):
+        texts = [one for one in level if isinstance(one, str)]
+        texts += [name for one in level if isinstance(one, dict) for name in one]
+        if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):
+            return False
+        level = list(chain.from_iterable(_inside(one) for one in level))
+        if not level:
+            return True
+    return False
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 class Dialect(Protocol):

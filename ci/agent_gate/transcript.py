@@ -22,7 +22,7 @@ def write_transcript(path: Path, title: str, course: Course, reasons: Sequence[s
     text = json.dumps(whole, ensure_ascii=False, indent=1)
     if key:
         text = text.replace(key, "[key]").replace(json.dumps(key)[1:-1], "[key]")
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def _entry(entry: Entry) -> object:
