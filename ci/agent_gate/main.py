@@ -27,6 +27,7 @@ from agent_gate.stage import opened_lomi
 from agent_gate.standin.server import MODEL, StandIn, opened_standin
 from agent_gate.talk import Dialect
 from agent_gate.task import Budget, Capability, Saboteur, Task, load_tasks
+from lomi.cli.shown import printable
 
 KEY_VARIABLE = "LOMI_GATE_KEY"
 LOMI_CAN: frozenset[Capability] = frozenset({"page", "phone", "project", "lomi"})
@@ -107,6 +108,9 @@ def _need_places(asked: argparse.Namespace) -> None:
     try:
         if asked.json is not None:
             asked.json.open("a").close()
+            if asked.json.is_file():
+                _beside(asked.json).touch()
+                _beside(asked.json).unlink()
         if asked.transcripts is not None:
             asked.transcripts.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -116,7 +120,10 @@ def _need_places(asked: argparse.Namespace) -> None:
 def _servers(asked: argparse.Namespace) -> list[Server]:
     found = [] if asked.no_lomi else [Server(name=LOMI, command=(), can=LOMI_CAN)]
     for number, line in enumerate(asked.server):
-        words = tuple(shlex.split(line))
+        try:
+            words = tuple(shlex.split(line))
+        except ValueError as error:
+            raise _UsageError(f"--server {line}: {error}") from error
         if not words:
             raise _UsageError("--server needs a command")
         found.append(Server(name=f"server-{number + 1}", command=words, can=_abilities(asked.can, number)))
@@ -165,15 +172,19 @@ async def _run(
         for server in servers:
             _say(f"{server.name}: {shlex.join(server.command) or 'lomi mcp --profile qa'}")
             _say(head_of(width))
-            own: list[Outcome] = []
             for task in tasks:
                 if standin is not None:
                     standin.begin(task.name, asked.saboteur)
-                own.append(await _one(asked, task, server, model, folder))
-                _say(line_of(own[-1], width))
-            _say(totals_of(own, width))
+                try:
+                    outcomes.append(await _one(asked, task, server, model, folder))
+                except EndpointGoneError as gone:
+                    outcomes.append(gone.outcome)
+                    raise
+                finally:
+                    _keep(asked, outcomes, servers, complete=False)
+                _say(line_of(outcomes[-1], width))
+            _say(totals_of([one for one in outcomes if one.server == server.name], width))
             _say("")
-            outcomes += own
     for line in comparison_of(outcomes, width):
         _say(line)
     return outcomes
@@ -193,18 +204,39 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _written(asked: argparse.Namespace, outcomes: Sequence[Outcome], servers: Sequence[Server]) -> bytes:
+def _beside(path: Path) -> Path:
+    return path.resolve().with_name(f".{path.name}.{os.getpid()}.new")
+
+
+def _keep(asked: argparse.Namespace, outcomes: Sequence[Outcome], servers: Sequence[Server], *, complete: bool) -> None:
+    """Write what there is, after each task and whole: what ends the gate in between loses no result."""
+    if asked.json is None:
+        return
+    content = _written(asked, outcomes, servers, complete=complete)
+    if asked.json.exists() and not asked.json.is_file():
+        if complete:  # a pipe or a terminal takes it once
+            asked.json.write_bytes(content)
+        return
+    beside = _beside(asked.json)
+    beside.write_bytes(content)
+    beside.replace(asked.json.resolve())
+
+
+def _written(
+    asked: argparse.Namespace, outcomes: Sequence[Outcome], servers: Sequence[Server], *, complete: bool
+) -> bytes:
     return json.dumps(
         {
             "model": asked.model,
             "api": asked.api,
+            "complete": complete,
             "tokensEstimated": not asked.endpoint,
             "servers": [{"name": one.name, "command": one.command, "can": sorted(one.can)} for one in servers],
             "outcomes": [{**msgspec.to_builtins(one), "result": one.result} for one in outcomes],
         },
         ensure_ascii=False,
         indent=1,
-    ).encode()
+    ).encode("utf-8", "backslashreplace")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -231,14 +263,18 @@ def _gate(asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Se
         folder = asked.transcripts or Path(scratch)
         try:
             outcomes = asyncio.run(_interruptible(asked, tasks, servers, folder))
+            _keep(asked, outcomes, servers, complete=True)
         except EndpointGoneError as error:
-            sys.stderr.write(f"lomi: {error}\nhint: check --endpoint, --api, --model and the key\n")
+            sys.stderr.write(f"lomi: {printable(str(error))}\nhint: check --endpoint, --api, --model and the key\n")
             return 1
         except (KeyboardInterrupt, asyncio.CancelledError):
             sys.stderr.write("lomi: interrupted; what the gate had started has been ended\n")
             return 130
-    if asked.json is not None:
-        asked.json.write_bytes(_written(asked, outcomes, servers))
+        except BrokenPipeError:
+            raise  # whoever read the table has seen enough
+        except OSError as error:
+            sys.stderr.write(f"lomi: {error.filename or 'a file'} can't be used: {error.strerror}\n")
+            return 1
     return 0 if all(one.passed for one in outcomes if one.applicable) else 1
 
 

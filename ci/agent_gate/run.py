@@ -17,7 +17,7 @@ from agent_gate.outcome import Outcome
 from agent_gate.stage import Stage, StageError
 from agent_gate.talk import Dialect
 from agent_gate.task import AnswerCheck, Budget, FileCheck, JournalCheck, Task, WebCheck, filled, system_prompt
-from agent_gate.tools import opened_tools
+from agent_gate.tools import ToolsError, opened_tools
 from agent_gate.transcript import write_transcript
 from lomi.demo.record import DemoFailedError
 
@@ -48,7 +48,11 @@ class Job:
 
 
 class EndpointGoneError(Exception):
-    """Raised when the endpoint would refuse every other task as well; the message is one line."""
+    """Raised when the endpoint would refuse every other task as well; one line, and what came of the last task."""
+
+    def __init__(self, text: str, outcome: Outcome) -> None:
+        super().__init__(text)
+        self.outcome = outcome
 
 
 async def run_task(job: Job, model: Model) -> Outcome:
@@ -63,22 +67,22 @@ async def run_task(job: Job, model: Model) -> Outcome:
     try:
         async with job.opened(job.task, log) as stage, httpx2.AsyncClient() as client:
             endpoint = Endpoint(client, model.base_url, model.dialect, model.key)
-            async with opened_tools(stage.command, stage.environment, stage.directory, log) as tools:
+            async with opened_tools(
+                stage.command, stage.environment, stage.directory, log, job.budget.seconds
+            ) as tools:
                 drive = Drive(endpoint, tools, model.setting, stage.called)
                 system = "\n\n".join(part for part in (system_prompt(), tools.instructions) if part)
-                started = job.clock()
-                course = await drive.run(system, filled(job.task.prompt.strip(), stage.words), job.budget)
+                started, course = job.clock(), drive.course
+                await drive.run(system, filled(job.task.prompt.strip(), stage.words), job.budget)
                 seconds = job.clock() - started
             retries = endpoint.retries
             ended = await stage.end()
             reasons = _reasons(job.task, course, stage, ended)
-    except* (DemoFailedError, StageError, MCPError, OSError) as group:
+    except* (DemoFailedError, StageError, ToolsError, MCPError, OSError, ValueError) as group:
         reasons = [f"the world of the task: {_first(group)}"]
     transcript = job.folder / f"{job.server}-{job.task.name}.json"
     write_transcript(transcript, f"{job.task.title} ({job.server})", course, reasons, model.key)
-    if course.fatal:
-        raise EndpointGoneError(course.problem)
-    return Outcome(
+    outcome = Outcome(
         server=job.server,
         task=job.task.name,
         title=job.task.title,
@@ -89,6 +93,9 @@ async def run_task(job: Job, model: Model) -> Outcome:
         seconds=seconds,
         retries=retries,
     )
+    if course.fatal:
+        raise EndpointGoneError(course.problem, outcome)
+    return outcome
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:

@@ -1,9 +1,10 @@
 """A tool server as its clients meet it: started over stdio, listed, called; by the SDK's own MCP client."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from mcp import StdioServerParameters
@@ -12,10 +13,16 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 
-from agent_gate.talk import Picture, ToolResult, ToolSchema
+from agent_gate.talk import MOST_DEEP, Picture, ToolResult, ToolSchema
 
 CALL_S = 120.0
+NO_OBJECT = f"The arguments are not a JSON object of valid Unicode, nested at most {MOST_DEEP} deep."
+MOST_TOOLS = 10_000
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class ToolsError(Exception):
+    """Raised when a tool server can't be used; the message is one line for a person."""
 
 
 class Tools:
@@ -41,7 +48,7 @@ class Tools:
         if name not in self._names:
             return ToolResult(call_id=call_id, text=f"There is no tool named {name!r}.", is_error=True)
         if arguments is None:
-            return ToolResult(call_id=call_id, text="The arguments are not a JSON object.", is_error=True)
+            return ToolResult(call_id=call_id, text=NO_OBJECT, is_error=True)
         try:
             result = await self._client.call_tool(self._names[name], dict(arguments), read_timeout_seconds=CALL_S)
         except MCPError as error:
@@ -63,18 +70,40 @@ def _read(call_id: str, result: CallToolResult) -> ToolResult:
 
 @asynccontextmanager
 async def opened_tools(
-    command: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path
+    command: Sequence[str], environment: Mapping[str, str], directory: Path, log: Path, seconds: float
 ) -> AsyncIterator[Tools]:
-    """Start a server in a folder, with its standard error in `log`; it ends with the context."""
-    server = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(environment), cwd=directory)
-    with log.open("a", encoding="utf-8") as errors:
-        async with Client(stdio_client(server, errlog=errors), mode="auto") as client:
-            listed: list[Tool] = []
-            cursor: str | None = None
-            while True:
-                page = await client.list_tools(cursor=cursor)
-                listed += page.tools
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
-            yield Tools(client, listed)
+    """Start a server in a folder, with its standard error in `log`; it ends with the context.
+
+    Raises:
+        ToolsError: it has not told of its tools within `seconds`, or lists them without an end.
+    """
+    server = StdioServerParameters(
+        command=command[0],
+        args=list(command[1:]),
+        env=dict(environment),
+        cwd=directory,
+        encoding_error_handler="replace",  # a line that is no UTF-8 is no message either, and must not end the gate
+    )
+    async with AsyncExitStack() as stack:
+        errors = stack.enter_context(log.open("a", encoding="utf-8"))
+        try:
+            async with asyncio.timeout(seconds):
+                client = await stack.enter_async_context(Client(stdio_client(server, errlog=errors), mode="auto"))
+                listed = await _listed(client)
+        except TimeoutError as error:
+            raise ToolsError(f"the tool server did not tell of its tools within {seconds} s") from error
+        yield Tools(client, listed)
+
+
+async def _listed(client: Client) -> list[Tool]:
+    listed: list[Tool] = []
+    cursor: str | None = None
+    met: set[str | None] = set()
+    while cursor not in met and len(listed) <= MOST_TOOLS:
+        met.add(cursor)
+        page = await client.list_tools(cursor=cursor)
+        listed += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            return listed
+    raise ToolsError("the tool server lists its tools without an end")

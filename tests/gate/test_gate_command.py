@@ -46,6 +46,7 @@ def gate(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         (["--no-lomi"], "leaves nothing to try"),
         (["--server", "x", "--can", "fly"], "--can takes one of"),
         (["--server", ""], "--server needs a command"),
+        (["--server", "'unclosed"], "--server 'unclosed: No closing quotation"),
         (["--json", "/nowhere/out.json"], "can't be written"),
         (["--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "--saboteur", "twice"], "leave out --endpoint"),
     ],
