@@ -3,7 +3,8 @@
 import asyncio
 import json
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
@@ -11,6 +12,8 @@ from lomi.cli.failing import fail, fail_without_broker
 
 if TYPE_CHECKING:
     from lomi.client.client import Client
+
+T = TypeVar("T")
 
 
 @click.command()
@@ -74,7 +77,34 @@ async def _approved(client: "Client") -> None:
     while status.connection == "pairing_required":
         status = (await client.call("lomi_status", StatusInput(wait_ms=55_000))).read(Status)
     if status.connection != "connected":
-        fail("the pairing was declined, or nobody answered in time", "ask the person at the broker, then try again")
+        _declined()
+
+
+def _declined() -> NoReturn:
+    fail("the pairing was declined, or nobody answered in time", "ask the person at the broker, then try again")
+
+
+async def _through_pairing(client: "Client", act: Callable[[], Awaitable[T]]) -> T:
+    """Do `act` once this client is paired; an answer that came before we asked ends it the same way as a later one."""
+    from lomi.client.errors import ConnectionLostError, ControlRevokedError, PairingRequiredError
+    from lomi.contract.session import Status, StatusInput
+
+    status = (await client.call("lomi_status", StatusInput())).read(Status)
+    if status.connection == "disconnected":
+        _declined()
+    try:
+        return await act()
+    except PairingRequiredError as waiting:
+        if waiting.reason != "waiting_for_approval":
+            raise
+    except ConnectionLostError:
+        raise
+    except ControlRevokedError:
+        if status.connection == "pairing_required":
+            _declined()
+        raise
+    await _approved(client)
+    return await act()
 
 
 @click.command()
@@ -87,7 +117,7 @@ def call(tool: str, pairs: tuple[str, ...], as_json: bool) -> None:
     LOMI_CLIENT_LABEL and LOMI_CLIENT_TOKEN say who you are.
     """
     from lomi.client.client import Answer, connect
-    from lomi.client.errors import BrokerFaultError, InvalidArgumentsError, PairingRequiredError, ToolError
+    from lomi.client.errors import BrokerFaultError, InvalidArgumentsError, ToolError
     from lomi.client.find import own_broker
     from lomi.link.errors import BrokerAbsentError, LinkError
 
@@ -98,13 +128,7 @@ def call(tool: str, pairs: tuple[str, ...], as_json: bool) -> None:
         label = os.environ.get("LOMI_CLIENT_LABEL", "lomi call")
         token = os.environ.get("LOMI_CLIENT_TOKEN")
         async with connect(found.discovery_file, found.discovery_key, label=label, token=token) as client:
-            try:
-                return await client.call(tool, arguments)
-            except PairingRequiredError as waiting:
-                if waiting.reason != "waiting_for_approval":
-                    raise
-            await _approved(client)
-            return await client.call(tool, arguments)
+            return await _through_pairing(client, lambda: client.call(tool, arguments))
 
     try:
         answer = asyncio.run(ask())

@@ -1,7 +1,9 @@
 """The prompt of a foreground `lomi up`: shows exactly what is asked, and means no unless a person types yes in time."""
 
 import asyncio
+import errno
 import os
+import stat
 import sys
 import termios
 from collections.abc import Callable
@@ -23,8 +25,21 @@ def _question(phrase: str | None) -> str:
     return "Allow this once? [y/N]" if phrase is None else f"To allow this once, type exactly: {printable(phrase)}"
 
 
+def _in_front(descriptor: int) -> bool:
+    """Whether what is typed at a terminal is meant for this process, not for the shell that put it behind."""
+    try:
+        return os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError as error:
+        # A terminal that is not the controlling one has no front and no back.
+        return error.errno == errno.ENOTTY
+
+
 class Terminal(Protocol):
     """Where a person is asked."""
+
+    def absent(self) -> str | None:
+        """Why nobody can be asked here at this moment; None where somebody can."""
+        ...
 
     def show(self, text: str) -> None:
         """Print lines."""
@@ -48,6 +63,19 @@ class StandardTerminal:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
+    def absent(self) -> str | None:
+        """Nobody answers from a file or a device such as /dev/null, from the background, or where nothing is open."""
+        if sys.stdin is None or sys.stdin.closed:
+            return "standard input is closed"
+        descriptor = sys.stdin.fileno()
+        try:
+            kind = os.fstat(descriptor).st_mode
+        except OSError:
+            return "standard input is closed"
+        if os.isatty(descriptor):
+            return None if _in_front(descriptor) else "lomi up runs in the background"
+        return None if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) else "standard input is no terminal"
+
     def show(self, text: str) -> None:
         """Print to stderr, so that stdout stays free for what a script reads."""
         print(text, file=sys.stderr, flush=True)  # noqa: T201  a prompt prints
@@ -58,12 +86,16 @@ class StandardTerminal:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     async def line(self) -> str:
-        """One line from standard input; empty at its end."""
+        """One line from standard input; empty at its end, and once nobody can be asked any more."""
         typed: asyncio.Future[bytes] = self._loop.create_future()
         descriptor, held = sys.stdin.fileno(), bytearray()
 
         def take() -> None:
-            content = os.read(descriptor, 4096)
+            try:
+                # A read from the background would stop the whole broker.
+                content = os.read(descriptor, 4096) if self.absent() is None else b""
+            except OSError:
+                content = b""
             held.extend(content)
             if (not content or b"\n" in held) and not typed.done():
                 typed.set_result(bytes(held))
@@ -137,6 +169,9 @@ class PromptDecider:
             shown += ["  and if you answer all, these too", *(f"    {line}" for line in reach_of(self._apart))]
         choice = "[y/N/all]" if self._apart else "[y/N]"
         shown.append(f"Approve? {choice} (no answer within {self._pairing_s:.0f} s is no)")
+        if (absent := self._terminal.absent()) is not None:
+            self._terminal.show(f"{shown[1]}\ndeclined: nobody can be asked, {absent}")
+            return None
         self._terminal.forget_typed()
         self._terminal.show("\n".join(shown))
         said = await self._typed(self._pairing_s)
@@ -159,6 +194,9 @@ class PromptDecider:
                 f"  plan {request.plan_hash}",
                 f"{_question(request.plan.phrase)} (no answer within {request.expires_s:.0f} s is no)",
             ]
+            if (absent := self._terminal.absent()) is not None:
+                self._terminal.show("\n".join([*shown[:-1], f"refused: nobody can be asked, {absent}"]))
+                return Decision(verdict="not_decided_here", plan_hash=request.plan_hash, by="prompt")
             self._terminal.forget_typed()
             self._terminal.show("\n".join(shown))
             said = await self._yes(request.expires_s, request.plan.phrase)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from lomi.cli.offer import Offer
     from lomi.host import HostSetting
 
+_UNASKED = (
+    "hint: `lomi up --headless --policy FILE` asks nobody; else run `lomi up` in front, in a terminal of your own"
+)
+
 
 @click.command()
 @click.argument("directory", required=False, type=click.Path(path_type=Path))
@@ -186,6 +190,7 @@ def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":
 
 async def _serve(asked: _Asked, *, as_json: bool) -> int:
     from lomi.broker.yolo import WARNING
+    from lomi.cli.prompt import StandardTerminal
     from lomi.disk.refusal import DiskRefusedError
     from lomi.host import open_host
     from lomi.link.errors import LinkError
@@ -213,6 +218,8 @@ async def _serve(asked: _Asked, *, as_json: bool) -> int:
                 if ready.yolo:
                     click.echo(f"{WARNING}\nYOLO is ON; `lomi yolo off` ends it.", err=True)
                 click.echo(f"Lomi is up for {asked.folder} (workspace {ready.workspace_id}). Ctrl-C stops it.")
+            if setting.policy is None and (absent := StandardTerminal(loop).absent()) is not None:
+                click.echo(f"nobody can be asked, {absent}: every pairing is declined\n{_UNASKED}", err=True)
             await stop.wait()
     except (StoreLocked, StoreRefused, StoreUnavailable, DiskRefusedError, LinkError, ExceptionGroup) as error:
         _explain(_only(error), setting.home)

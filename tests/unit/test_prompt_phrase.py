@@ -17,6 +17,10 @@ class Typed:
         self._line = line
         self.shown = ""
 
+    def absent(self) -> str | None:
+        """Somebody is there."""
+        return None
+
     def show(self, text: str) -> None:
         self.shown += text + "\n"
 
