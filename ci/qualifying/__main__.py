@@ -11,7 +11,7 @@ from lomi.report.folder import FolderTakenError, emptied
 from qualifying import machine, record, sources
 from qualifying.gates import GATES, Gate, choose, strangers
 from qualifying.page import missing, page
-from qualifying.reading import failures
+from qualifying.reading import Seen, look
 from qualifying.record import Qualification, Result, Verdict
 from qualifying.running import Ran, command_of, run, tail
 
@@ -166,9 +166,8 @@ def _run(gate: Gate, chosen: argparse.Namespace) -> Result:
     print(f"ci/{gate.name}: at most {gate.bound_s:.0f} s, its output is in {log}", flush=True)
     began = _now()
     ran = run(command, folder=chosen.sources, log=log, bound_s=gate.bound_s)
-    figures = gate.read(log.read_text(encoding="utf-8", errors="replace"), chosen.work)
-    bad = failures(figures)
-    verdict = _verdict(ran, shown=bool(figures), bad=bool(bad))
+    seen = look(gate.read, log.read_text(encoding="utf-8", errors="replace"), chosen.work)
+    verdict = _verdict(ran, seen)
     return Result(
         gate=gate.name,
         command=" ".join([f"ci/{gate.name}", *arguments]),
@@ -178,22 +177,20 @@ def _run(gate: Gate, chosen: argparse.Namespace) -> Result:
         seconds=round(ran.seconds, 1),
         quick=chosen.quick and gate.quick != gate.arguments,
         left_processes=ran.left,
-        figures=figures,
-        why=f"Its figures show failures: {'; '.join(bad)}." if bad else "",
+        figures=seen.figures,
+        why=seen.why,
         tail="" if verdict == "passed" else tail(log, {str(chosen.sources.absolute()): ".", str(Path.home()): "~"}),
     )
 
 
-def _verdict(ran: Ran, *, shown: bool, bad: bool) -> Verdict:
+def _verdict(ran: Ran, seen: Seen) -> Verdict:
     if ran.ending != "ended":
         return ran.ending
     if ran.code == CANNOT_RUN:
         return "could not run"
     if ran.code != 0:
         return "killed" if ran.code < 0 or ran.code > 128 else "failed"
-    if bad:
-        return "failed"
-    return "passed" if shown else "showed nothing"
+    return seen.verdict
 
 
 if __name__ == "__main__":

@@ -8,7 +8,16 @@ from typing import Literal
 from qualifying.reading import Figures
 
 FORMAT = 1
-Verdict = Literal["passed", "failed", "out of time", "killed", "interrupted", "showed nothing", "could not run"]
+Verdict = Literal[
+    "passed",
+    "failed",
+    "out of time",
+    "killed",
+    "interrupted",
+    "showed nothing",
+    "showed nothing that can be read",
+    "could not run",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +26,11 @@ class Result:
 
     Attributes:
         verdict: `passed` needs exit code 0 and figures in its output, none of which counts a failure;
-            `showed nothing` is exit code 0 without figures; `could not run` is exit code 77, by which a gate says
-            that this machine lacks what it needs.
+            `showed nothing` is exit code 0 without figures, `showed nothing that can be read` is one whose files are
+            of another form; `could not run` is exit code 77, by which a gate says that this machine lacks what it
+            needs.
         tail: the last lines, where it did not pass.
-        why: what its figures say against it, in sentences.
+        why: what its figures say against it, or why there are none, in a sentence.
     """
 
     gate: str
@@ -87,7 +97,8 @@ def read(path: Path) -> list[Qualification]:
 def write(path: Path, text: str) -> None:
     """Replace a file in one step, so that an interrupted run leaves the old one or the new one."""
     beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8")
+    # What gates print may hold halves of pairs, which have no place in UTF-8.
+    beside.write_text(text, encoding="utf-8", errors="backslashreplace")
     beside.replace(path)
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from qualifying import sources
+from benches.rows import Report, row, write_json
+from qualifying import reading, sources
 
 ROOT = Path(__file__).parents[2]
 PASSES = "echo '==== 7 passed, 1 skipped in 0.42s ===='; echo 'SKIPPED [1] tests/real/x.py:9: no SDK here'"
@@ -203,6 +204,40 @@ def test_failures_that_are_shown_count_whatever_the_exit_code(bench: Bench, gate
     assert (ran.returncode, f"ci/{gate}: failed" in ran.stdout) == (1, True)
     assert "| **failed** |" in bench.row(gate)
     assert f"Its figures show failures: {why}." in bench.page.partition("## Failures kept")[2]
+
+
+@pytest.mark.parametrize(
+    ("gate", "file", "content", "why"),
+    [
+        ("agent-gate", "agent-gate.json", "[]", "agent-gate.json: Expected `object`, got `array`"),
+        ("agent-gate", "agent-gate.json", "", "agent-gate.json: Expecting value"),
+        ("bench", "bench.json", '[{"bench": "cli", "machine": {"loadAtStart": 0, "loadAtEnd": 0}}]', "field `rows`"),
+        ("demo", "demo/junit.xml", "<testsuite>", "junit.xml: no element found"),
+    ],
+)
+def test_what_cannot_be_read_is_recorded_and_the_gates_go_on(
+    bench: Bench, gate: str, file: str, content: str, why: str
+) -> None:
+    """A broken file of a gate has a verdict of its own, with the reason on the page; the next gates are still run."""
+    bench.gate(gate, f"mkdir -p {bench.place}/work/demo; printf %s '{content}' > {bench.place}/work/{file}; {DEMO}")
+    bench.gate("deep", PASSES)
+    ran = bench.qualify()
+    assert ran.returncode == 1, ran.stderr
+    verdicts = {one["gate"]: one["verdict"] for one in bench.runs[0]["results"]}
+    assert verdicts == {gate: "showed nothing that can be read", "deep": "passed"}
+    assert why in bench.page.partition("## Failures kept")[2]
+
+
+def test_what_the_benches_write_is_read(tmp_path: Path) -> None:
+    """A row with a yardstick, one without, and one whose yardstick took no time, which JSON has no number for."""
+    rows = [row("tap", [2.0], ("adb", [1.0]), target=3.0), row("start", [5.0], target=4.0, note="cold")]
+    write_json(tmp_path / "bench.json", [Report("android", [*rows, row("idle", [1.0], ("none", [0.0]))])])
+    figures = reading.bench("", tmp_path)
+    assert (figures["rows measured"], figures["targets met"], figures["targets missed"]) == (3, 1, 1)
+    assert figures["missed"] == ["android: start: 5 ms, at most 4 (cold)"]
+    assert isinstance(figures["measured"], list)
+    assert figures["measured"][0] == "android: tap: 2 ms; adb: 1 ms; ratio 2.00, at most 3"
+    assert figures["measured"][2] == "android: idle: 1 ms; none: 0 ms; ratio inf"
 
 
 def test_only_a_folder_of_its_own_is_emptied(bench: Bench) -> None:
