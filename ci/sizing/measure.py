@@ -102,8 +102,8 @@ async def measured(root: Path, hosts: int, shards: int, size: int) -> tuple[floa
             shelf = FolderShelf(root / "shelf")
             setting = DaskSetting(address=engine_address, place=place, run="measured", plan=PLAN, shelf=shelf)
             async with opened_dask_engine(setting) as engine:
-                while engine.capacity < hosts * SLOTS:  # noqa: ASYNC110  the engine tells nobody of its hosts
-                    await asyncio.sleep(0.05)
+                while engine.capacity < hosts * SLOTS:
+                    await engine.capacity_other_than(engine.capacity)
                 began, used = time.monotonic(), time.process_time()
                 gate = asyncio.Semaphore(engine.capacity)
 

@@ -79,11 +79,14 @@ class Conductor:
         """Run every test of the plan to its state."""
         self._deal_first()
         async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(self._follow_capacity(), name="lomi-lab-capacity")
             try:
                 async with asyncio.timeout(self._task.plan.deadlines.run_s):
                     await self._until_ended(tasks)
             except TimeoutError:
                 self.stop("not_run", f"the run's deadline of {self._task.plan.deadlines.run_s:g} s was over")
+            finally:
+                following.cancel()
             if not self.book.ended:
                 await self._end()
         assert self.book.ended
@@ -98,6 +101,12 @@ class Conductor:
                 running.add_done_callback(self._tasks.discard)
             self._changed.clear()
             await self._changed.wait()
+
+    async def _follow_capacity(self) -> None:
+        """Look at the queue again whenever the engine can run more, or less, than it could."""
+        while True:
+            await self._engine.capacity_other_than(self._engine.capacity)
+            self._changed.set()
 
     async def _end(self) -> None:
         """Stop the book, then the engine; shards that the engine does not end are given up."""

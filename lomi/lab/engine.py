@@ -59,6 +59,10 @@ class Engine(Protocol):
         """How many shards can run at the same time now; it may change when hosts come and go."""
         ...
 
+    async def capacity_other_than(self, known: int) -> None:
+        """Wait until `capacity` is not `known`: hosts that come while a run goes on get what waits at once."""
+        ...
+
     @property
     def ships_files(self) -> bool:
         """Whether shards must name the files of the tests' folder, with their content on the shelf."""

@@ -119,3 +119,37 @@ def test_a_cancelled_run_ends_on_every_host() -> None:
         cluster.run(cluster.plan(PLAN, TESTS)).check_counts(12)
         later = set(cluster.marked()) - set(marks)
         assert len([mark for mark in later if mark.endswith(".done")]) == 12
+
+
+TWO_TESTS = """
+import os, pathlib, time
+import pytest
+
+@pytest.mark.parametrize("number", range(2))
+def test_meets_the_other(number):
+    home = pathlib.Path(os.environ["LOMI_HOME"]).name
+    marks = pathlib.Path(os.environ["MARKS"])
+    (marks / f"{home}.{number}").touch()
+    end = time.monotonic() + 60
+    while len(list(marks.iterdir())) < 2:
+        assert time.monotonic() < end, "the other test did not begin beside this one"
+        time.sleep(0.02)
+"""
+"""Each waits for the other, so they pass only when both run at the same time."""
+
+
+@pytest.mark.timeout(150)
+def test_a_host_that_joins_in_the_middle_gets_what_waits_at_once() -> None:
+    """One host for one shard has the first of two; the second goes to a host that joins before the first has ended."""
+    with opened_cluster() as cluster:
+        cluster.start_scheduler()
+        cluster.start_hosts(1, "--phones", "0", "--slots", "1")
+        plan = cluster.plan('[tests]\npaths = ["tests"]\n[shards]\ncount = 2\n[retries]\nfailed = 0\n', TWO_TESTS)
+
+        def join() -> None:
+            wait_for(lambda: cluster.marked("host-1."), "the first test")
+            cluster.launch_host("host-2", "--phones", "0", "--slots", "1")()
+
+        run = cluster.run(plan, join)
+        run.check_counts(2)
+        assert run.hosts == {"host-1": 1, "host-2": 1}

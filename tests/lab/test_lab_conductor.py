@@ -25,6 +25,7 @@ class ScriptedEngine:
 
     def __init__(self, script: Script, capacity: int = 2) -> None:
         self.capacity = capacity
+        self.grew = asyncio.Condition()
         self.script = script
         self.seen: list[Shard] = []
         self.at_once = self.most_at_once = 0
@@ -34,6 +35,10 @@ class ScriptedEngine:
 
     def check(self, needs: Needs) -> None:
         del needs
+
+    async def capacity_other_than(self, known: int) -> None:
+        async with self.grew:
+            await self.grew.wait_for(lambda: self.capacity != known)
 
     async def run(self, shard: Shard, needs: Needs) -> ShardResult:
         self.seen.append(shard)
@@ -93,6 +98,31 @@ async def test_shards_run_as_many_at_once_as_the_engine_says() -> None:
     assert states(conductor.book) == ["passed"] * 20
     assert engine.most_at_once == 3
     assert [len(shard.works) for shard in engine.seen] == [2] * 10
+
+
+async def test_queued_shards_go_at_once_to_what_came_in_the_middle() -> None:
+    """One shard that does not end fills the engine; the others end once it can run two, and the first still runs."""
+    last = asyncio.Event()
+
+    def script(shard: Shard) -> ShardResult:
+        if shard.number == 3:
+            last.set()
+        return all_pass(shard)
+
+    engine = ScriptedEngine(script, capacity=1)
+    engine.waits = {1}
+    conductor = conductor_of(engine, 3, "[shards]\ncount = 3\n")
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        tasks.create_task(conductor.conduct())
+        await engine.begun.wait()
+        assert [shard.number for shard in engine.seen] == [1]
+        async with engine.grew:
+            engine.capacity = 2
+            engine.grew.notify_all()
+        await last.wait()
+        assert [shard.number for shard in engine.seen] == [1, 2, 3]
+        engine.cancelled.set()
+    assert states(conductor.book) == ["passed"] * 3
 
 
 async def test_a_lost_hosts_shards_run_elsewhere_and_count_once() -> None:

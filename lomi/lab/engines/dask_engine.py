@@ -89,6 +89,11 @@ class DaskEngine:
         """How many shards fit on the hosts that are there now."""
         return 0 if self._failed else self._seats.capacity
 
+    async def capacity_other_than(self, known: int) -> None:
+        """Wait until hosts came, went, or lost phones."""
+        async with self._seats.changed:
+            await self._seats.changed.wait_for(lambda: self.capacity != known)
+
     @property
     def ships_files(self) -> bool:
         """Hosts have none of the tests' files."""

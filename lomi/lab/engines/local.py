@@ -74,6 +74,11 @@ class LocalEngine:
         """How many shards can run at the same time."""
         return 0 if self._failed else self._setting.plan.worker_count
 
+    async def capacity_other_than(self, known: int) -> None:
+        """Wait until nothing can be run here any more; before that it does not change."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.capacity != known)
+
     @property
     def ships_files(self) -> bool:
         """The tests' folder is here."""
