@@ -42,6 +42,7 @@ def first_time(name):
     return True
 '''
 KILLING = """
+import time
 from conftest import end, first_time
 
 def test_b_emulator_dies(phone):
@@ -60,6 +61,12 @@ def test_d_broker_dies(phone):
 
 def test_e_after_all(phone):
     phone.find("Form")
+
+def test_f_takes_its_time(phone):
+    time.sleep(0.5)
+
+def test_g_hangs_in_its_call(phone):
+    time.sleep(600)
 """
 KILLED_PLAN = f"""
 workers = 1
@@ -93,10 +100,21 @@ def test_dead_emulators_and_brokers_cost_an_attempt_and_no_verdict(killed: Ended
         "test_c_fails": ["failed"],
         "test_d_broker_dies": ["infra_error", "passed"],
         "test_e_after_all": ["passed"],
+        "test_f_takes_its_time": ["passed"],
+        "test_g_hangs_in_its_call": ["failed"],
     }, killed.err
     assert killed.code == 1
     died = killed.test("::test_b_emulator_dies").attempts
     assert set(died[0].generations).isdisjoint(died[1].generations)
+
+
+def test_a_phones_test_is_told_part_by_part(killed: Ended) -> None:
+    """Half a second in the call is the call's, not the set-up's; one that hangs there is told while it does."""
+    (attempt,) = killed.test("::test_f_takes_its_time").attempts
+    seconds = {phase.part: phase.seconds for phase in attempt.phases}
+    assert seconds["test"] >= 0.5
+    hung = killed.test("::test_g_hangs_in_its_call").attempts[0]
+    assert hung.reason == "over its deadline of 20 s, in its call"
 
 
 def test_evidence_names_hash_generation_and_receipt(killed: Ended) -> None:

@@ -101,8 +101,10 @@ class Desk:
                     phone.restart()
             attempt.phones.append(phone)
             attempt.took("phone", phone.name, phone)
+            self._film(phone)
             yield phone
         finally:
+            attempt.films.drop(phone)
             if phone.running:
                 attempt.took("phone", phone.name, phone)
             if phone.leased:
@@ -163,7 +165,16 @@ class Desk:
         with attempt.measuring("boot"):
             page = lab.page("about:blank")
         with _kept(attempt, "page", page, attempt.pages):
-            yield page
+            self._film(page)
+            try:
+                yield page
+            finally:
+                attempt.films.drop(page)
+
+    def _film(self, device: Phone | Page) -> None:
+        attempt, options = self._now(), self.options
+        with attempt.measuring("evidence"):
+            attempt.films.begin(device, video=options.videos != "off", trace=options.traces != "off")
 
     @contextmanager
     def terminal(self, lab: Lab) -> Iterator[Terminal]:
@@ -178,6 +189,10 @@ class Desk:
     def worker(self) -> str:
         """What records call this process."""
         return self._station["worker"]
+
+    def next_is_last(self, item: pytest.Item) -> bool:
+        """Whether no other attempt of this test may follow the one that comes next, whatever becomes of it."""
+        return self._numbers.get(item.nodeid, 0) + 1 > self.options.retries
 
     def again(self, attempt: Attempt) -> bool:
         """Whether another attempt follows: the device was lost, and the options allow it."""
@@ -205,7 +220,7 @@ class Desk:
 
     @property
     def _always(self) -> bool:
-        return "on" in (self.options.pictures, self.options.traces)
+        return "on" in (self.options.pictures, self.options.traces, self.options.videos)
 
     def _look(self, attempt: Attempt, error: BaseException | None, *, failed: bool) -> None:
         """Take what is to be kept, and find out whether the devices still live."""
@@ -215,6 +230,7 @@ class Desk:
             evidence.take(
                 pictures=options.pictures == "on" or (failed and options.pictures == "failure"),
                 trace=options.traces == "on" or (failed and options.traces == "failure"),
+                video=options.videos == "on" or (failed and options.videos == "failure"),
                 rest=failed,
             )
             attempt.account = "\n".join(evidence.missing)

@@ -8,14 +8,18 @@ from lomi.lab.plugin.stations import RECORD_ATTRIBUTE
 
 
 def run_attempts(item: pytest.Item, nextitem: pytest.Item | None, desk: Desk) -> None:
-    """Run the test; every attempt is told, the last as pytest tells any test."""
+    """Run the test; every attempt is told, the last as pytest tells any test.
+
+    One that no other may follow is told while it runs, so that whoever listens sees in which part of it time goes.
+    """
     hook = item.ihook
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     while True:
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        last = desk.next_is_last(item)
+        reports = runtestprotocol(item, nextitem=nextitem, log=last)
         attempt = desk.attempt
-        again = attempt is not None and desk.again(attempt)
-        for report in _told(reports) if again else reports:
+        again = not last and attempt is not None and desk.again(attempt)
+        for report in () if last else _told(reports) if again else reports:
             hook.pytest_runtest_logreport(report=report)
         if attempt is not None and desk.must_reconnect(attempt):
             # What outlives a test holds the lost connection: it must be set up anew, whatever follows.
