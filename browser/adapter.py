@@ -14,17 +14,20 @@ from browser.port.reads import BrowserReads
 from browser.port.records import BrowserRecords
 from browser.port.seen import Seeing
 from browser.port.transfers import BrowserTransfers
+from browser.port.videos import BrowserVideos
 from lomi.core.own_ports import OwnPorts
 from lomi.core.port import Act, Adapter, AdapterFactory, Ledger, Read
+from lomi.core.recording import Recordings
 
 _POINTED = ("lomi_browser_click", "lomi_browser_fill", "lomi_browser_key", "lomi_browser_scroll")
 
 
-def _tools(lives: Lives, ledger: Ledger) -> tuple[Read | Act, ...]:
+def _tools(lives: Lives, ledger: Ledger, recordings: Recordings) -> tuple[Read | Act, ...]:
     """The handlers, for the broker's table."""
     seeing = Seeing(lives)
-    reads, acts = BrowserReads(lives, ledger), BrowserActs(lives, ledger, seeing)
+    acts = BrowserActs(lives, ledger, seeing)
     records = BrowserRecords(lives, ledger)
+    reads = BrowserReads(lives, ledger, BrowserVideos(lives, recordings))
     moves = BrowserTransfers(lives, ledger, seeing)
     there, pointed = lives.check_open, lives.check_ref
     return (
@@ -35,7 +38,7 @@ def _tools(lives: Lives, ledger: Ledger) -> tuple[Read | Act, ...]:
         *(Act(tool=name, act=acts.act, check=pointed) for name in _POINTED),
         Read(tool="lomi_browser_snapshot", read=reads.snapshot, check=there),
         Read(tool="lomi_browser_wait", read=reads.wait, check=there),
-        Read(tool="lomi_browser_screenshot", read=reads.screenshot, check=pointed),
+        Read(tool="lomi_browser_screenshot", read=reads.screenshot, check=lives.check_shown),
         Read(tool="lomi_browser_logs", read=records.logs, check=there),
     )
 
@@ -58,9 +61,11 @@ async def _open(
     async with asyncio.TaskGroup() as tasks:
         engine = LazyEngine(settings, environment, tasks)
         lives = Lives(ledger, engine, tasks, own_ports, identity)
+        recordings = Recordings(ledger, tasks)
         try:
-            tools = _tools(lives, ledger)
+            tools = _tools(lives, ledger, recordings)
             yield Adapter(family="browser", tools=tools, runtimes=lives, limitations=engine.limitations)
         finally:
+            recordings.close()
             await lives.close_all()
             engine.close()

@@ -14,19 +14,21 @@ from devices.port.manage import AndroidManage
 from devices.port.reads import AndroidReads
 from devices.port.sdk_room import SdkRoom, SdkSetting
 from devices.port.setup import AndroidSetup
+from devices.port.videos import AndroidVideos
 from devices.spec import DeviceSpec
 from devices.world import World
 from lomi.core.own_ports import OwnPorts
 from lomi.core.port import Act, Adapter, AdapterFactory, Call, Ledger, Read
+from lomi.core.recording import Recordings
 
 SpecsOf = Callable[[Path], Sequence[DeviceSpec]]
 """Describes the devices of this broker, given the folder of the keys that they must trust."""
 
 
-def _tools(lives: Lives, room: SdkRoom, ledger: Ledger) -> tuple[Read | Act, ...]:
+def _tools(lives: Lives, room: SdkRoom, ledger: Ledger, recordings: Recordings) -> tuple[Read | Act, ...]:
     """The handlers, for the broker's table."""
     reads, acts, installs = (
-        AndroidReads(lives, room, ledger),
+        AndroidReads(lives, room, ledger, AndroidVideos(lives, recordings)),
         AndroidActs(lives, ledger),
         AndroidInstalls(lives, ledger),
     )
@@ -78,5 +80,9 @@ async def _open(
             managed = await room.open()
             await lives.take_over(fleet, (*specs_of(fleet.server.user_home), *managed))
             await lives.refresh(room)
-            tools = _tools(lives, room, ledger)
-            yield Adapter(family="android", tools=tools, runtimes=lives, limitations=Said(lives.all_limitations))
+            recordings = Recordings(ledger, tasks)
+            tools = _tools(lives, room, ledger, recordings)
+            try:
+                yield Adapter(family="android", tools=tools, runtimes=lives, limitations=Said(lives.all_limitations))
+            finally:
+                recordings.close()

@@ -13,6 +13,7 @@ from browser.page import Page
 from browser.port import asking
 from browser.port.faults import reading, refusal_of
 from browser.port.lazy import LazyEngine
+from lomi.contract.browser import BrowserScreenshotInput
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
 from lomi.contract.panel import RuntimeState
@@ -214,6 +215,13 @@ class Lives:
         navigation_id = getattr(call.input, "navigation_id", None)
         if navigation_id is not None and not page.same_document(navigation_id):
             raise Refusal(ErrorCode.STALE_SNAPSHOT, "navigated", field="/navigationId")
+
+    def check_shown(self, call: Call[BrowserScreenshotInput]) -> None:
+        """A picture is of the document that the call names; a video goes on from one document to the next."""
+        if call.input.video is None:
+            self.check_ref(call)
+        else:
+            self.page(call.generation)
 
     def check_ref(self, call: Call[Any]) -> None:
         """As `check_open`; the element's node must be one that the page still knows, or what it asks for be open."""

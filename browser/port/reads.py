@@ -9,6 +9,7 @@ from browser.port import views
 from browser.port.faults import reading
 from browser.port.lives import Lives
 from browser.port.seen import asked_lines
+from browser.port.videos import BrowserVideos
 from browser.snapshot.outline import found_outline
 from lomi.contract.artifact import ArtifactFound, BrowserGeometry, BrowserSource
 from lomi.contract.browser import (
@@ -88,9 +89,10 @@ def found(stored: StoredArtifact) -> ArtifactFound:
 class BrowserReads:
     """Handlers that observe."""
 
-    def __init__(self, lives: Lives, ledger: Ledger) -> None:
+    def __init__(self, lives: Lives, ledger: Ledger, videos: BrowserVideos) -> None:
         self._lives = lives
         self._ledger = ledger
+        self._videos = videos
 
     def _page(self, call: Call[Any]) -> Page:
         return self._lives.page(call.generation)
@@ -116,8 +118,10 @@ class BrowserReads:
         )
 
     async def screenshot(self, call: Call[BrowserScreenshotInput]) -> Reply:
-        """A picture of viewport, element or document: stored as an artifact, bounded beside the reply."""
+        """A picture of viewport, element or document: stored as an artifact, bounded beside the reply; or a video."""
         given, page = call.input, self._page(call)
+        if given.video is not None:
+            return await self._videos.video(call, page)
         with reading():
             taken = await capture(
                 page,

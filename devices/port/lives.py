@@ -57,6 +57,7 @@ class Lives:
         self._phones: dict[str, Phone] = {}
         self._fleet: Fleet | None = None
         self._managed: set[str] = set()
+        self.on_lease_ended: list[Callable[[GenerationId], None]] = []
 
     @property
     def _open_fleet(self) -> Fleet:
@@ -196,6 +197,8 @@ class Lives:
     def lease_ended(self, generation: GenerationId, lease_id: LeaseId) -> None:
         """Lift held keys and fingers, at once."""
         del lease_id
+        for told in self.on_lease_ended:
+            told(generation)
         for phone in self._phones.values():
             running = phone.running
             if running is not None and running.identity.generation == generation:

@@ -7,6 +7,7 @@ from devices.port import views
 from devices.port.faults import reading
 from devices.port.lives import Lives
 from devices.port.sdk_room import SdkRoom
+from devices.port.videos import AndroidVideos
 from lomi.contract.android import (
     AndroidDevices,
     AndroidListInput,
@@ -23,7 +24,8 @@ from lomi.core.port import Call, Ledger, Picture, Reply, ResourceKey
 class AndroidReads:
     """Handlers that observe."""
 
-    def __init__(self, lives: Lives, room: SdkRoom, ledger: Ledger) -> None:
+    def __init__(self, lives: Lives, room: SdkRoom, ledger: Ledger, videos: AndroidVideos) -> None:
+        self._videos = videos
         self._room = room
         self._lives = lives
         self._ledger = ledger
@@ -58,18 +60,20 @@ class AndroidReads:
         return views.snapshot_reply(seen, call.input, self._lives.limitations(phone))
 
     async def screenshot(self, call: Call[AndroidScreenshotInput]) -> Reply:
-        """The picture: stored as an artifact, bounded beside the reply."""
+        """The picture: stored as an artifact, bounded beside the reply; or a video."""
         given, phone = call.input, self._phone(call)
-        with reading():
-            capture = await phone.eyes.capture(
-                max_edge=given.max_edge, max_bytes=given.max_bytes, generation=given.generation
-            )
         source = AndroidSource(
             workspace_id=given.workspace_id,
             panel_id=given.panel_id,
             device_id=given.device_id,
             generation=given.generation,
         )
+        if given.video is not None:
+            return await self._videos.video(call, phone, source)
+        with reading():
+            capture = await phone.eyes.capture(
+                max_edge=given.max_edge, max_bytes=given.max_bytes, generation=given.generation
+            )
         png, geometry = views.kept_picture(capture)
         stored = await self._ledger.artifacts.put_image(call, png, source, geometry)
         return Reply(

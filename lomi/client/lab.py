@@ -94,6 +94,9 @@ class Phone(OnPanel[aio.Phone]):
     wait_for = Shown(aio.Phone.wait_for)
     wait_gone = Shown(aio.Phone.wait_gone)
     capture = Shown(aio.Phone.capture)
+    start_video = Shown(aio.Phone.start_video)
+    stop_video = Shown(aio.Phone.stop_video)
+    drop_video = Shown(aio.Phone.drop_video)
     log = Shown(aio.Phone.log)
 
 
@@ -130,6 +133,9 @@ class Page(OnPanel[aio.Page]):
     wait_for_url = Shown(aio.Page.wait_for_url)
     wait_for_load = Shown(aio.Page.wait_for_load)
     capture = Shown(aio.Page.capture)
+    start_video = Shown(aio.Page.start_video)
+    stop_video = Shown(aio.Page.stop_video)
+    drop_video = Shown(aio.Page.drop_video)
     console = Shown(aio.Page.console)
     start_trace = Shown(aio.Page.start_trace)
     stop_trace = Shown(aio.Page.stop_trace)
@@ -187,6 +193,7 @@ class Lab(Face[aio.Lab]):
 
     phones = Shown(aio.Lab.phones)
     fitting = Shown(aio.Lab.fitting)
+    download = Shown(aio.Lab.download)
 
     def phone(
         self,

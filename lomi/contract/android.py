@@ -9,7 +9,7 @@ import msgspec
 
 from lomi.contract import android_reasons
 from lomi.contract.android_setup import TOOLS as _SETUP_TOOLS
-from lomi.contract.artifact import ArtifactFound
+from lomi.contract.artifact import VIDEO_NOTE, ArtifactFound, VideoAction
 from lomi.contract.bounds import (
     NO_NUL,
     Epoch,
@@ -280,6 +280,7 @@ class AndroidScreenshotInput(DeviceReadInput, frozen=True, kw_only=True):
 
     max_edge: Annotated[int, number(64, 1600)] = 1280
     max_bytes: Annotated[int, number(16_384, 3_145_728)] = 1_048_576
+    video: VideoAction | None = None
 
 
 class AndroidLogcatInput(DeviceReadInput, frozen=True, kw_only=True):
@@ -463,7 +464,7 @@ TOOLS = (
         scopes=("android.read", "android.control", "android.capture"),
         deadline_s=5.0,
         queue="none",
-        notes=("At most 2,000,000 pixels, so the edge is at most 1414.",),
+        notes=("At most 2,000,000 pixels, so the edge is at most 1414.", VIDEO_NOTE),
     ),
     define(
         name="lomi_android_logcat",

@@ -7,6 +7,11 @@ from lomi.contract.codes import ErrorCode, Reason
 from lomi.contract.definition import define
 from lomi.contract.model import Data, Model, Result, RevisedInput, WorkspaceInput
 
+VideoAction = Annotated[Literal["start", "stop", "drop"], says("record from start on; stop keeps it")]
+VIDEO_NOTE = (
+    "A video needs the lease. `start` answers with the artifact to be, still empty; `stop` with the animated WebP, at "
+    "most 10 minutes and 4 MiB. It ends with the lease or its target too, and is then under that id all the same."
+)
 Edge = Annotated[int, number(1, 4096)]
 Affine = tuple[float, float, float, float, float, float]
 """`[a, b, c, d, tx, ty]`: x = a*u + c*v + tx, y = b*u + d*v + ty."""
@@ -113,9 +118,11 @@ class ArtifactImported(Result, frozen=True, kw_only=True, tag_field="kind", tag=
 
 
 class ArtifactReadInput(WorkspaceInput, frozen=True, kw_only=True):
-    """The artifact to read."""
+    """The artifact to read; with `offset` its bytes from there on, at most `maxBytes` of them, beside the reply."""
 
     artifact_id: Hex32
+    offset: Annotated[int, number(0, 536_870_912), says("its bytes from here on come along")] | None = None
+    max_bytes: Annotated[int, number(1, 3_145_728)] = 1_048_576
 
 
 _Hash = Annotated[str, text(pattern="[0-9a-f]{64}", code=ErrorCode.REVISION_CONFLICT, shown=False)]
@@ -174,7 +181,7 @@ TOOLS = (
     define(
         name="lomi_artifact_read",
         family="artifact",
-        purpose="Read an artifact's facts, and the PNG of a capture.",
+        purpose="Read an artifact's facts, and the PNG of a capture or a piece of its bytes.",
         input=ArtifactReadInput,
         results=(ArtifactFound,),
         scopes=("workspace.read",),
@@ -202,6 +209,9 @@ REASONS = (
     Reason("not_an_apk", _INVALID, "Give a well-formed APK: a plain ZIP with a binary AndroidManifest.xml."),
     Reason("artifact_corrupt", _INVALID, "The stored bytes no longer match their hash; import or capture again."),
     Reason("artifact_class", _INVALID, "This tool takes another class of artifact: image, apk or file."),
+    Reason("no_such_video", ErrorCode.TARGET_NOT_FOUND, "No video is being taken; if it ended, read its artifact."),
+    Reason("video_running", ErrorCode.TARGET_BUSY, "A video of it is being taken; stop or drop it first."),
+    Reason("video_empty", ErrorCode.DEADLINE_EXCEEDED, "No picture came while it was recorded; try a screenshot."),
     Reason("not_exportable", ErrorCode.ARTIFACT_TOO_LARGE, "Artifacts over 4 MiB can't be exported."),
     Reason("parent_changed", ErrorCode.REVISION_CONFLICT, "List the directory again and use its new revision."),
     Reason(

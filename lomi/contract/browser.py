@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from lomi.contract import browser_reasons
-from lomi.contract.artifact import Artifact, ArtifactFound
+from lomi.contract.artifact import VIDEO_NOTE, Artifact, ArtifactFound, VideoAction
 from lomi.contract.bounds import (
     NO_CONTROL,
     NO_NUL,
@@ -303,6 +303,7 @@ class BrowserScreenshotInput(PageReadInput, frozen=True, kw_only=True):
     )
     snapshot_id: Id | None = None
     element_ref: Id | None = None
+    video: VideoAction | None = None
 
 
 class BrowserLogsInput(PageReadInput, frozen=True, kw_only=True):
@@ -385,6 +386,8 @@ def _logs_scopes(given: BrowserLogsInput) -> tuple[str, ...]:
 
 
 def _screenshot_rule(given: BrowserScreenshotInput) -> None:
+    if given.video is not None and given.area != "viewport":
+        raise OutOfBounds("/area", "variant_unclear")
     wanted = given.area == "element"
     for field, value in (("/snapshotId", given.snapshot_id), ("/elementRef", given.element_ref)):
         if (value is not None) != wanted:
@@ -507,7 +510,7 @@ TOOLS = (
         rule=_screenshot_rule,
         deadline_s=5.0,
         queue="none",
-        notes=("At most 2,000,000 pixels in the reply; the geometry gives the scale to CSS pixels.",),
+        notes=("At most 2,000,000 pixels in the reply; the geometry gives the scale to CSS pixels.", VIDEO_NOTE),
     ),
     define(
         name="lomi_browser_logs",

@@ -260,8 +260,12 @@ class Artifacts(Protocol):
         """
         ...
 
-    async def put_bytes(self, call: Call[Any], content: bytes, source: ArtifactSource) -> StoredArtifact:
+    async def put_bytes(
+        self, call: Call[Any], content: bytes, source: ArtifactSource, artifact_id: str | None = None
+    ) -> StoredArtifact:
         """Store bytes of no special kind, such as the last words of a process, for the calling session.
+
+        `artifact_id` (32 random hex digits) is for an adapter that has told the session of it before.
 
         Raises:
             Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.

@@ -1,10 +1,12 @@
 """The large parts of an answer as JSON bytes: tools with their schemas, content blocks, structured content."""
 
 import base64
+import hashlib
 
 import msgspec
 
 from lomi.core.backend import ListedTool, ToolList, ToolReply
+from lomi.core.port import Picture
 
 _KEPT_LISTS = 16
 _rendered: dict[str, msgspec.Raw] = {}
@@ -22,13 +24,22 @@ def list_parts(listed: ToolList) -> dict[str, msgspec.Raw]:
 
 
 def call_parts(reply: ToolReply) -> dict[str, msgspec.Raw]:
-    """The `content` (short text, then pictures as image blocks) and `structuredContent` members."""
+    """The `content` (short text, then images, other bytes as resources) and `structuredContent` members."""
     blocks = [msgspec.json.encode({"type": "text", "text": _encodable(reply.text)})]
-    for picture in reply.pictures:
-        head = msgspec.json.encode({"type": "image", "mimeType": picture.media_type})[:-1]
-        blocks.append(b"".join((head, b',"data":"', base64.b64encode(picture.content), b'"}')))
+    blocks += [_block(picture) for picture in reply.pictures]
     content = b"".join((b"[", b",".join(blocks), b"]"))
     return {"content": msgspec.Raw(content), "structuredContent": msgspec.Raw(_one_line(reply.structured))}
+
+
+def _block(picture: Picture) -> bytes:
+    """An image as one; other bytes as a resource that is named by their hash."""
+    content = base64.b64encode(picture.content)
+    if picture.media_type.startswith("image/"):
+        head = msgspec.json.encode({"type": "image", "mimeType": picture.media_type})[:-1]
+        return b"".join((head, b',"data":"', content, b'"}'))
+    name = f"urn:sha256:{hashlib.sha256(picture.content).hexdigest()}"
+    head = msgspec.json.encode({"uri": name, "mimeType": picture.media_type})[:-1]
+    return b"".join((b'{"type":"resource","resource":', head, b',"blob":"', content, b'"}}'))
 
 
 def _tool(tool: ListedTool) -> dict[str, object]:

@@ -102,8 +102,10 @@ class ArtifactStore:
             call, artifact_class="image", length=len(png), source=source, geometry=geometry, fill=fill
         )
 
-    async def put_bytes(self, call: Call[Any], content: bytes, source: ArtifactSource) -> StoredArtifact:
-        """Store bytes of no special kind for the calling session.
+    async def put_bytes(
+        self, call: Call[Any], content: bytes, source: ArtifactSource, artifact_id: str | None = None
+    ) -> StoredArtifact:
+        """Store bytes of no special kind for the calling session, under an id of the adapter's if it has given one out.
 
         Raises:
             Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
@@ -114,7 +116,13 @@ class ArtifactStore:
             return await _thread(self._written, artifact_id, content)
 
         return await self._keep(
-            call, artifact_class="file", length=len(content), source=source, geometry=None, fill=fill
+            call,
+            artifact_class="file",
+            length=len(content),
+            source=source,
+            geometry=None,
+            fill=fill,
+            artifact_id=artifact_id,
         )
 
     async def put_stream(
@@ -255,11 +263,12 @@ class ArtifactStore:
         geometry: BrowserGeometry | AndroidGeometry | None,
         fill: Callable[[str], Awaitable[Copied]],
         turn: contextlib.AbstractAsyncContextManager[None] | None = None,
+        artifact_id: str | None = None,
     ) -> StoredArtifact:
         async with turn or self._producers:
             now_s = int(self._clock.time())
             holding = Holding(
-                id=self._new_id(),
+                id=artifact_id or self._new_id(),
                 artifact_class=artifact_class,
                 session_id=call.session_id,
                 project_id=_project_of(call),

@@ -29,11 +29,15 @@ _ANDROID = {"/android/repository2-3.xml": _REPOSITORY, "/android/addons_list-5.x
 
 
 class Site:
-    """The running server. `seen` holds (path, fields of query or form) in order of arrival."""
+    """The running server. `seen` holds (path, fields of query or form) in order of arrival.
+
+    `pages` are further documents by path.
+    """
 
     def __init__(self, port: int) -> None:
         self.origin = f"http://127.0.0.1:{port}"
         self.seen: list[tuple[str, dict[str, str]]] = []
+        self.pages: dict[str, str] = {}
         self._news = threading.Condition()
 
     def note(self, path: str, fields: dict[str, str]) -> None:
@@ -68,7 +72,7 @@ def serving() -> Iterator[Site]:
             fields = {name: values[0] for name, values in parse_qs(parts.query or body).items()}
             site.note(parts.path, fields)
             document = _ANDROID.get(parts.path)
-            content = (document or _PAGE).encode()
+            content = (document or site.pages.get(parts.path) or _PAGE).encode()
             self.send_response(200)
             self.send_header("content-type", "text/xml" if document else "text/html; charset=utf-8")
             self.send_header("content-length", str(len(content)))

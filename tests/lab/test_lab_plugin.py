@@ -228,14 +228,13 @@ def test_second(phone):
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("--video=on", "no stream of frames"),
         ("--pool=0", "at least 1"),
         ("--infra-retries=-1", "at least 0"),
         ("--phone-reset=often", "one of reuse, restart, wipe, fresh"),
     ],
 )
 def test_what_can_not_be_honoured_is_refused(pytester: pytest.Pytester, argument: str, said: str) -> None:
-    """Video, a pool of none, an unknown reset: a usage error that says why, before anything runs."""
+    """A pool of none, an unknown reset: a usage error that says why, before anything runs."""
     with pytest.raises(pytest.UsageError, match=said):
         read_options(pytester.parseconfig(argument))
 

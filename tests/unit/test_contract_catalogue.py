@@ -26,10 +26,12 @@ NEW_FIELDS = {
     "lomi_browser_fill": {"alsoSelect"},
     "lomi_browser_key": {"modifiers", "count"},
     "lomi_browser_scroll": {"elementRef"},
-    "lomi_browser_screenshot": {"area", "snapshotId", "elementRef"},
+    "lomi_browser_screenshot": {"area", "snapshotId", "elementRef", "video"},
     "lomi_browser_download": {"large", "downloadId"},
     "lomi_browser_logs": {"bodyOf", "trace"},
     "lomi_artifact_import": {"large"},
+    "lomi_artifact_read": {"offset", "maxBytes"},
+    "lomi_android_screenshot": {"video"},
 }
 """Optional fields that tools gain beyond the recorded ones."""
 NEW_OUTPUT = {

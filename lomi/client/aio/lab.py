@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from msgspec import UnsetType
 
@@ -79,6 +80,24 @@ class Lab:
     def project_path(self) -> str:
         """The folder of the workspace's project."""
         return self._session.workspace.project_path
+
+    async def download(self, artifact_id: str, into: Path) -> int:
+        """Write an artifact of this session as a new file; its size in bytes. What failed midway leaves no file.
+
+        Raises:
+            TargetNotFoundError: there is none, or it is not there yet.
+            BrokerFaultError: what came is not what was stored.
+            OSError: the file is there already, or can't be written.
+        """
+        file = await asyncio.to_thread(into.open, "xb")
+        try:
+            with file:
+                async for piece in self._session.artifact(artifact_id):
+                    await asyncio.to_thread(file.write, piece)
+        except BaseException:
+            await asyncio.to_thread(into.unlink, missing_ok=True)
+            raise
+        return (await asyncio.to_thread(into.stat)).st_size
 
     async def phones(self) -> tuple[DeviceView, ...]:
         """The granted phones as they stand."""

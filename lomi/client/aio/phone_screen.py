@@ -1,10 +1,12 @@
 """What a phone shows: snapshots, names in them, pictures, logs."""
 
+from contextlib import suppress
 from typing import Literal, TypedDict
 
 from lomi.client.acts import Capture
 from lomi.client.aio.looking import TIMEOUT_S, Looking, again
 from lomi.client.aio.phone_life import PhoneLife
+from lomi.client.errors import ControlRevokedError, StaleGenerationError, TargetNotFoundError
 from lomi.client.names import Name, Ref, Target, View, phone_view
 from lomi.contract.android import (
     AndroidLogcat,
@@ -14,6 +16,7 @@ from lomi.contract.android import (
     AndroidSnapshot,
     AndroidSnapshotInput,
 )
+from lomi.contract.artifact import Artifact, ArtifactFound, VideoAction
 
 Priority = Literal["V", "D", "I", "W", "E", "F"]
 _MOST_NODES = 500
@@ -99,6 +102,33 @@ class PhoneScreen(PhoneLife, Looking[AndroidNode]):
             ToolError: no picture can be had, such as of a secure window.
         """
         return await self._session.capture("lomi_android_screenshot", AndroidScreenshotInput(**self._where()))
+
+    async def start_video(self) -> Artifact:
+        """Begin to record what is shown; its artifact's id is known from now on, its bytes from its end on.
+
+        It ends with `stop_video` or `drop_video`, or with the lease or the phone: what there is by then is kept too.
+
+        Raises:
+            TargetBusyError: one is being taken.
+        """
+        return await self._video("start")
+
+    async def stop_video(self) -> Artifact:
+        """End it; the broker keeps an animated WebP of at most 10 minutes and 4 MiB as an artifact for a day.
+
+        Raises:
+            TargetNotFoundError: none is being taken.
+        """
+        return await self._video("stop")
+
+    async def drop_video(self) -> None:
+        """End it and keep nothing; does nothing where none is being taken."""
+        with suppress(TargetNotFoundError, StaleGenerationError, ControlRevokedError):
+            await self._video("drop")
+
+    async def _video(self, action: VideoAction) -> Artifact:
+        given = AndroidScreenshotInput(**self._where(), video=action)
+        return (await self._session.read("lomi_android_screenshot", given, ArtifactFound)).artifact
 
     async def log(self, package: str, min_priority: Priority = "V") -> tuple[str, ...]:
         """Recent lines of one app's main process, at most 256; what came before or between is never known.

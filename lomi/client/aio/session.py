@@ -1,10 +1,11 @@
 """A connection bound to one workspace: reads with typed answers, acts with receipts, fresh request keys."""
 
+import hashlib
 import itertools
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import cache
 from typing import TypedDict, TypeVar
 
@@ -13,7 +14,7 @@ import msgspec
 from lomi.client.acts import MOST_KEPT, Act, Capture
 from lomi.client.client import Answer, Client
 from lomi.client.errors import ERROR_OF, BrokerFaultError, ToolError
-from lomi.contract.artifact import ArtifactFound
+from lomi.contract.artifact import ArtifactFound, ArtifactReadInput
 from lomi.contract.codes import MESSAGES, TERMINAL_STATES, EffectState, ErrorCode, OperationState
 from lomi.contract.model import Data, Failure, Input, Observation, Result
 from lomi.contract.operation import OperationGetInput
@@ -102,6 +103,29 @@ class Session:
         if not answer.pictures:
             raise BrokerFaultError("a picture without its bytes")
         return Capture(png=answer.pictures[0].content, artifact=answer.read(ArtifactFound).artifact)
+
+    async def artifact(self, artifact_id: str) -> AsyncIterator[bytes]:
+        """The bytes of an artifact, a piece at a time, proven at the end by their hash.
+
+        Raises:
+            TargetNotFoundError: it is not this session's, has expired, or is not there yet.
+            BrokerFaultError: what came is not what was stored.
+        """
+        digest, offset = hashlib.sha256(), 0
+        while True:
+            given = ArtifactReadInput(workspace_id=self.workspace_id, artifact_id=artifact_id, offset=offset)
+            answer = await self.answer("lomi_artifact_read", given)
+            stored = answer.read(ArtifactFound).artifact
+            piece = answer.pictures[0].content if answer.pictures else b""
+            digest.update(piece)
+            offset += len(piece)
+            if not piece or offset > stored.byte_length:
+                raise BrokerFaultError("an artifact of another length")
+            yield piece
+            if offset == stored.byte_length:
+                break
+        if digest.hexdigest() != stored.sha256:
+            raise BrokerFaultError("an artifact of another hash")
 
     def keyed(self, wait_ms: int = WAIT_MS) -> Keyed:
         """Fresh terms of one mutation."""

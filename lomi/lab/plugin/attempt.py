@@ -8,6 +8,7 @@ from typing import Literal
 from lomi.client.acts import Act
 from lomi.client.lab import Lab, Page, Phone, Terminal
 from lomi.contract.model import Result
+from lomi.lab.plugin.films import Films
 from lomi.lab.records import (
     ArtifactRecord,
     AttemptRecord,
@@ -29,6 +30,7 @@ class Attempt:
         node_id: pytest's id of the test.
         number: from 1.
         phones: those that it leased; pages and terminals likewise.
+        films: what is recorded of them.
         cause: why it did not pass, as soon as that is known.
         infra: whether the cause is none of the test's.
     """
@@ -41,6 +43,7 @@ class Attempt:
         self.pages: list[Page] = []
         self.terminals: list[Terminal] = []
         self.artifacts: list[ArtifactRecord] = []
+        self.films = Films()
         self.cause: Cause | None = None
         self.infra = False
         self.in_setup = False

@@ -1,4 +1,4 @@
-"""What a test leaves beside its report: pictures, hierarchies, logs, receipts, and a trace of its acts."""
+"""What a test leaves beside its report: pictures, videos, hierarchies, logs, receipts, and traces of its acts."""
 
 import hashlib
 import re
@@ -45,8 +45,8 @@ class Evidence:
         self.missing: list[str] = []
         self.errors: list[ToolError | BrokerFaultError] = []
 
-    def take(self, *, pictures: bool, trace: bool, rest: bool) -> None:
-        """Take pictures, the trace, and the rest: hierarchies, logs, receipts."""
+    def take(self, *, pictures: bool, trace: bool, video: bool, rest: bool) -> None:
+        """Take pictures, videos, the traces, and the rest: hierarchies, logs, receipts."""
         for number, phone in enumerate(self._attempt.phones, 1):
             if phone.running:
                 self._phone(phone, _numbered("phone", number), pictures=pictures, rest=rest)
@@ -60,6 +60,34 @@ class Evidence:
             self._keep("receipts", "receipts.json", msgspec.json.encode(self._attempt.receipts()))
         if trace:
             self._keep("trace", "trace.jsonl", b"".join(_traced(self._attempt.acts())))
+        self._films(traces=trace, videos=video)
+
+    def _films(self, *, traces: bool, videos: bool) -> None:
+        """What was recorded; a page that is still blank has shown nothing that may be told of."""
+        films, lab = self._attempt.films, self._attempt.lab
+        if lab is None:
+            return
+        if traces or videos:
+            self.missing += films.troubles
+        for number, trace in enumerate(films.traces if traces else (), 1):
+            if trace.page.url != "about:blank":
+                name = f"{_numbered('page', number)}-trace.zip"
+                self._fetch("trace", name, partial(trace.fetch, lab), trace.generation)
+        for number, video in enumerate(films.videos if videos else (), 1):
+            if isinstance(video.device, Phone) or video.device.url != "about:blank":
+                name = f"{_numbered('video', number)}.webp"
+                self._fetch("video", name, partial(video.fetch, lab), video.generation)
+
+    def _fetch(self, kind: ArtifactKind, name: str, fetch: Callable[[Path], str], generation: str) -> None:
+        """A file that the broker holds as an artifact."""
+        try:
+            path = self._made() / name
+            if (artifact_id := self._tried(name, partial(fetch, path))) is not None:
+                with path.open("rb") as file:
+                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                self._add(kind, path, sha256, generation, artifact_id)
+        except OSError as error:
+            self.missing.append(f"{name}: {error.strerror}")
 
     def _phone(self, phone: Phone, name: str, *, pictures: bool, rest: bool) -> None:
         generation = phone.generation
@@ -115,19 +143,24 @@ class Evidence:
         generation: str | None = None,
         artifact_id: str | None = None,
     ) -> None:
-        acts = self._attempt.acts()
         try:
             path = self._made() / name
             path.write_bytes(content)
         except OSError as error:
             self.missing.append(f"{name}: {error.strerror}")
             return
+        self._add(kind, path, hashlib.sha256(content).hexdigest(), generation, artifact_id)
+
+    def _add(
+        self, kind: ArtifactKind, path: Path, sha256: str, generation: str | None, artifact_id: str | None
+    ) -> None:
+        acts = self._attempt.acts()
         self._attempt.artifacts.append(
             ArtifactRecord(
                 kind=kind,
                 path=path.relative_to(self._base).as_posix(),
-                sha256=hashlib.sha256(content).hexdigest(),
-                byte_length=len(content),
+                sha256=sha256,
+                byte_length=path.stat().st_size,
                 generation=generation,
                 artifact_id=artifact_id,
                 operation_id=acts[-1].operation_id if acts else None,

@@ -12,10 +12,6 @@ Reset = Literal["reuse", "restart", "wipe", "fresh"]
 Each = Literal["test", "module", "session"]
 RESETS = ("reuse", "restart", "wipe", "fresh")
 EACH = ("test", "module", "session")
-_NO_VIDEO = (
-    "lomi: --video {} can't be kept: this broker offers its clients no stream of frames; "
-    "use --screenshot, and --tracing for what was done and seen step by step"
-)
 
 
 def playwright_is_here(plugins: pytest.PytestPluginManager) -> bool:
@@ -67,7 +63,12 @@ def add_options(parser: pytest.Parser, *, shared: bool) -> None:
         choices=["on", "off", "only-on-failure"],
         help="Keep pictures of phones and pages.",
     )
-    group.addoption("--video", default="off", choices=["on", "off", "retain-on-failure"], help="Refused when not off.")
+    group.addoption(
+        "--video",
+        default="off",
+        choices=["on", "off", "retain-on-failure"],
+        help="Keep what phones and pages showed from first to last, as an animated WebP.",
+    )
     group.addoption(
         "--tracing",
         default="retain-on-failure",
@@ -79,7 +80,7 @@ def add_options(parser: pytest.Parser, *, shared: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for. `pictures` and `traces` are `on`, `off` or `failure`."""
+    """What was asked for. `pictures`, `traces` and `videos` are `on`, `off` or `failure`."""
 
     phone: str | None
     pool: int | None
@@ -92,6 +93,7 @@ class Options:
     output: Path
     pictures: str
     traces: str
+    videos: str
 
 
 def read_options(config: pytest.Config) -> Options:
@@ -110,10 +112,7 @@ def read_options(config: pytest.Config) -> Options:
         raise pytest.UsageError("lomi: --pool is at least 1")
     if config.getoption("--infra-retries") < 0:
         raise pytest.UsageError("lomi: --infra-retries is at least 0")
-    video, records = str(config.getoption("--video")), config.getoption("--lomi-records")
-    shared = config.pluginmanager.has_plugin("playwright")
-    if video != "off" and not shared:
-        raise pytest.UsageError(_NO_VIDEO.format(video))
+    records, shared = config.getoption("--lomi-records"), config.pluginmanager.has_plugin("playwright")
     given = " ".join(str(one) for one in config.invocation_params.args)
     return Options(
         phone=config.getoption("--phone"),
@@ -127,12 +126,16 @@ def read_options(config: pytest.Config) -> Options:
         output=Path(str(config.getoption("--output"))).absolute(),
         pictures=_when(config, "--screenshot", shared=shared, given=given),
         traces=_when(config, "--tracing", shared=shared, given=given),
+        videos=_said(config, "--video"),
     )
 
 
 def _when(config: pytest.Config, option: str, *, shared: bool, given: str) -> str:
     """`on`, `off` or `failure`. pytest-playwright's own default is off; ours is to keep what a failure left."""
+    said = _said(config, option)
+    return "failure" if said == "off" and shared and option not in given else said
+
+
+def _said(config: pytest.Config, option: str) -> str:
     said = str(config.getoption(option))
-    if said == "off":
-        return "failure" if shared and option not in given else "off"
-    return "on" if said == "on" else "failure"
+    return said if said in ("on", "off") else "failure"

@@ -25,7 +25,10 @@ _SCOPES = (
     *("workspace.read", "panel.create", "panel.focus", "panel.close", "files.read", "artifact.import"),
     *("android.*", "android.manage", "terminal.execute", "terminal.read"),
 )
-_PAGE_SCOPES = ("browser.navigate", "browser.read", "browser.interact", "browser.capture_composite")
+_PAGE_SCOPES = (
+    *("browser.navigate", "browser.read", "browser.interact"),
+    *("browser.capture_composite", "browser.download"),
+)
 _DECIDED = ("lomi_android_install_apk", "lomi_android_device_manage")
 
 
