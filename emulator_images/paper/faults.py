@@ -49,6 +49,9 @@ FaultName = Literal[
     "black_picture", "failed_picture",
     # action
     "ignored_input", "slow_input",
+    "dropped_keys",  # of a typed text every key number `value` is swallowed
+    "moved_focus",  # after `value` keys of a typed text the field `text` has the focus
+    "slow_typing",  # after `value` keys of a typed text the next one comes `seconds` later
     "late_change",  # `seconds` after a touch was answered the item of `text`, as ID=WORDS, changes too
     "lost_reply",  # the input lands, its answer comes `seconds` later or never
     "slow_install", "failed_install",

@@ -296,3 +296,37 @@ def test_apps_of_ones_own(lab: Lab, extra: str) -> None:
             start(running, "my.app/.Main")
             tap(running, "go")
             assert running.journal("crash")[-1]["package"] == "my.app"
+
+
+def test_apps_do_to_their_fields_what_apps_do(lab: Lab) -> None:
+    """A field cuts, rewrites, loses its content on focus, and hands the focus on; a keyboard swallows and strays."""
+    apps = lab.root / "apps"
+    apps.mkdir()
+    (apps / "fields.toml").write_text(
+        'package = "lomi.test.fields"\nlabel = "Fields"\n[[screens]]\nactivity = ".Main"\nitems = [\n'
+        '{ kind = "field", id = "short", most = 3 }, { kind = "field", id = "upper", form = "upper" },\n'
+        '{ kind = "field", id = "groups", form = "groups" }, { kind = "field", id = "clears", clears = true },\n'
+        '{ kind = "field", id = "code", full = 2 }, { kind = "field", id = "last" },\n]\n'
+    )
+    with phone(lab, PAPER_APPS=str(apps)) as running:
+        start(running, "lomi.test.fields/.Main")
+
+        def typed(identifier: str, text: str) -> None:
+            tap(running, identifier)
+            running.shell(f"input text {text}")
+
+        typed("short", "abcdef")
+        typed("upper", "loud")
+        typed("groups", "5551234")
+        typed("clears", "old")
+        typed("code", "123456")
+        running.shell("cmd lomi_agent fault add dropped_keys times=1 value=2")
+        typed("clears", "abcd")
+        running.shell("cmd lomi_agent fault add moved_focus times=1 value=1 text=last")
+        typed("short", "xyz")
+        found = {
+            name: node(running, name).get("text") for name in ("short", "upper", "groups", "clears", "code", "last")
+        }
+    assert found == {
+        "short": "abc", "upper": "LOUD", "groups": "555-123-4", "clears": "ac", "code": "12", "last": "3456yz"
+    }  # fmt: skip

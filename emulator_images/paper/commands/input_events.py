@@ -4,7 +4,7 @@ import asyncio
 
 from emulator_images.paper.commands.calling import Call, Command
 from emulator_images.paper.commands.package import missing_service
-from emulator_images.paper.screen.keys import code_of, editor_action, press_keys
+from emulator_images.paper.screen.keys import code_of, editor_action, enter, press_keys
 from emulator_images.paper.screen.touch import LONG_PRESS_MILLISECONDS, gesture
 
 _SOURCES = frozenset({
@@ -112,16 +112,29 @@ async def _text(call: Call, ignored: bool) -> int:
             "\tat com.android.server.input.InputShellCommand.sendText(InputShellCommand.java:321)",
             255,
         )
-    editor = call.phone.stage.editor() if call.phone.stage.awake else None
-    if not ignored and editor is not None:
-        for character in text:
-            if character == "\n":
-                editor_action(call.phone.stage)
-                editor = call.phone.stage.editor()
-            elif editor is not None:
-                editor.insert(character)
-    call.phone.record("text", text=text, by="input", ignored=ignored, focused=editor is not None)
+    stage = call.phone.stage
+    focused = stage.awake and stage.editor() is not None
+    if not ignored and focused:
+        await _type(call, text)
+    call.phone.record("text", text=text, by="input", ignored=ignored, focused=focused)
     return 0
+
+
+async def _type(call: Call, text: str) -> None:
+    """Type key by key; the keyboard may swallow some, and something else may take the focus meanwhile."""
+    stage, faults = call.phone.stage, call.phone.faults
+    dropped, moved, slow = faults.strikes("dropped_keys"), faults.strikes("moved_focus"), faults.strikes("slow_typing")
+    for number, character in enumerate(text, 1):
+        if dropped is not None and number % max(dropped.value, 1) == 0:
+            continue
+        if character == "\n":
+            editor_action(stage)
+        else:
+            enter(stage, character)
+        if moved is not None and number == moved.value:
+            stage.activity.focused = moved.text
+        if slow is not None and number == slow.value:
+            await asyncio.sleep(slow.seconds)
 
 
 async def _keys(call: Call, ignored: bool) -> int:

@@ -12,7 +12,7 @@ from emulator_images.paper.control.messages import Wanted
 from emulator_images.paper.phone import Phone
 from emulator_images.paper.running import VERSION
 from emulator_images.paper.screen.fingers import play, to_rotated
-from emulator_images.paper.screen.keys import CTRL_LEFT, NAMES, SHIFT_LEFT, press_keys
+from emulator_images.paper.screen.keys import CTRL_LEFT, NAMES, SHIFT_LEFT, enter, press_keys
 
 _FRAME_SECONDS = 1 / 30
 _KEYS = {
@@ -111,7 +111,7 @@ class Controller:
         editor = stage.editor() if stage.awake else None
         kept = "".join(character for character in text if " " <= character <= "~")
         if editor is not None and kept:
-            editor.insert(kept)
+            enter(stage, kept)
         self._phone.record("text", text=kept, by="grpc", focused=editor is not None)
 
     def _image(self, wanted: Wanted, *, sequence: int) -> bytes:

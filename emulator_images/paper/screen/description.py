@@ -30,6 +30,10 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `clock` shows the phone's time, `spinner` a number that changes with every look, `apps` the launcher's icons,
     `blank` is empty space; `height` is in density-independent pixels (0: the kind's own).
+
+    What an app does to its fields while a person types: `most` characters are kept (0: all), `form` rewrites them in
+    upper case or as groups of three digits, `clears` empties the field when it gets the focus, and the focus goes on to
+    the next field once there are `full` characters (0: never).
     """
 
     kind: Literal[
@@ -41,6 +45,10 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hint: str = ""
     description: str = ""
     password: bool = False
+    most: int = 0
+    form: Literal["", "upper", "groups"] = ""
+    clears: bool = False
+    full: int = 0
     enabled: bool = True
     checked: bool = False
     count: int = 1

@@ -54,12 +54,34 @@ def press_keys(stage: Stage, codes: tuple[int, ...]) -> None:
     elif code in {COPY, CUT, PASTE}:
         _clipboard_key(stage, editor, code)
     elif not _caret_key(editor, code, extend=shift) and (typed := character(code, shift=shift)) is not None:
-        editor.insert(typed)
+        enter(stage, typed)
+
+
+def enter(stage: Stage, text: str) -> None:
+    """Put text into the field with the focus, all at once, and let the app do to it what its description says."""
+    editor = stage.editor()
+    if editor is None:
+        return
+    editor.insert(text)
+    item = next((one.item for one in placed_items(stage.activity.screen) if one.key == stage.activity.focused), None)
+    if item is None:
+        return
+    if item.most and len(editor.text) > item.most:
+        editor.text = editor.text[: item.most]
+        editor.move(editor.end)
+    if item.form == "upper":
+        editor.text = editor.text.upper()
+    elif item.form == "groups":
+        digits = "".join(character for character in editor.text if character.isdigit())
+        editor.text = "-".join(digits[at : at + 3] for at in range(0, len(digits), 3))
+        editor.move(len(editor.text))
+    if item.full and len(editor.text) >= item.full:
+        editor_action(stage, wrap=True)
 
 
 def _clipboard_key(stage: Stage, editor: Editor, code: int) -> None:
     if code == PASTE:
-        editor.insert(stage.clipboard)
+        enter(stage, stage.clipboard)
         return
     stage.clipboard = editor.selected
     if code == CUT and editor.selected:

@@ -4,7 +4,7 @@ import math
 
 from emulator_images.paper.screen import keyboard
 from emulator_images.paper.screen.description import Action
-from emulator_images.paper.screen.keys import editor_action
+from emulator_images.paper.screen.keys import editor_action, enter
 from emulator_images.paper.screen.nodes import Node
 from emulator_images.paper.screen.stage import Stage
 from emulator_images.paper.screen.state import Dialog, Editor, Notification, Placed, placed_items
@@ -108,7 +108,7 @@ def _type(stage: Stage, key: str) -> str:
     elif meaning.action == "enter":
         editor_action(stage)
     else:
-        editor.insert(meaning.text)
+        enter(stage, meaning.text)
         stage.shifted = False
     return key
 
@@ -122,6 +122,8 @@ def _touch_item(stage: Stage, node: Node, x: int, y: int, *, long: bool) -> None
     if long and placed.item.hold:
         act(stage, placed, placed.item.hold)
     elif kind == "field":
+        if placed.item.clears and activity.focused != placed.key:
+            activity.editors.pop(placed.key, None)
         activity.focused = placed.key
         editor = activity.editor(placed.key)
         if long:
