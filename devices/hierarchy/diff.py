@@ -27,15 +27,20 @@ class Diff:
 
 def between(before: Snapshot | None, after: Snapshot, *, limit: int = OUTLINE_BYTES) -> Diff:
     """The diff in reading order; when most of the screen is new, the new screen's outline stands for it."""
-    new = _lines(after)
-    old = {} if before is None else _lines(before)
+    new = _outlined(after)
+    old = {} if before is None else _outlined(before)
     kept = old.keys() & new.keys()
     if before is None or (len(kept) * 2 < len(new) and len(new) > 2) or before.focus.label != after.focus.label:
         whole = after.outline(limit=limit)
         return Diff(whole.lines, whole.omitted, replaced=True)
-    lines = [f"~ [{ref}] {new[ref]}" for ref in new if ref in old and old[ref] != new[ref]]
-    lines += [f"+ [{ref}] {line}" for ref, line in new.items() if ref not in old]
-    lines += [f"- {line}" for ref, line in old.items() if ref not in new]
+    lines = []
+    for ref in (ref for ref in new if ref in old):
+        here, there = before.tree.nodes[old[ref]], after.tree.nodes[new[ref]]
+        changed = here.value != there.value
+        if changed or line_of(before.tree, old[ref], None) != line_of(after.tree, new[ref], None):
+            lines.append(f"~ [{ref}] {line_of(after.tree, new[ref], None, changed=changed)}")
+    lines += [f"+ {line_of(after.tree, index, ref)}" for ref, index in new.items() if ref not in old]
+    lines += [f"- {line_of(before.tree, index, None)}" for ref, index in old.items() if ref not in new]
     shown, used = [], 40
     for line in lines:
         used += len(line.encode()) + 1
@@ -50,8 +55,9 @@ def same_picture(one: Tree, other: Tree) -> bool:
     return one is other or _shape(one) == _shape(other)
 
 
-def _lines(snapshot: Snapshot) -> dict[int, str]:
-    return {snapshot.refs[index]: line_of(snapshot.tree, index, None) for index in outlined(snapshot.tree)}
+def _outlined(snapshot: Snapshot) -> dict[int, int]:
+    """The refs that have a line, each with its node."""
+    return {snapshot.refs[index]: index for index in outlined(snapshot.tree)}
 
 
 def _shape(tree: Tree) -> tuple[object, ...]:
@@ -59,7 +65,7 @@ def _shape(tree: Tree) -> tuple[object, ...]:
     return tuple(
         (
             sight.keys[node.index],
-            _still(node.shown_text),
+            _still(node.shown_text or node.value),
             node.shown_description,
             node.checked,
             node.enabled,

@@ -1,5 +1,6 @@
 """The short outline: what a person could act on or read, one line each, with its ref and state."""
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from devices.hierarchy.tree import Node, Tree
 
 OUTLINE_BYTES = 1000
 _NAME_LENGTH = 64
+_SECRET = re.compile(r"passw|secret|token|csrf|credential|one.?time|otp\b|\bcvv|\bcc[-_ ]|\bpin\b", re.IGNORECASE)
+"""Names of fields whose length is not told either."""
 _ROLES: tuple[tuple[str, str], ...] = (
     ("ImageButton", "button"),
     ("FloatingActionButton", "button"),
@@ -77,8 +80,24 @@ def quoted(name: str, length: int = _NAME_LENGTH) -> str:
     return '"' + "".join(shown[:length]) + ("…" if len(name) > length else "") + '"'
 
 
-def line_of(tree: Tree, index: int, ref: int | None) -> str:
-    """One outline line: ref, role, name, states."""
+def value_of(node: Node, *, changed: bool = False) -> str:
+    """What may be said of a field's value, nothing for other nodes; its length only where it `changed`."""
+    if not node.editable:
+        return ""
+    if not node.value:
+        return f"empty, hint {quoted(node.hint)}" if node.hint else "empty"
+    state = "filled or hint" if node.value_unclear else "filled"
+    if not changed:
+        return state
+    if node.password:
+        return "changed"
+    if node.value_unclear or _SECRET.search(f"{node.resource_id} {node.hint} {node.description}"):
+        return f"{state}, changed"
+    return f"{state}, {len(node.value)} character{'' if len(node.value) == 1 else 's'}"
+
+
+def line_of(tree: Tree, index: int, ref: int | None, *, changed: bool = False) -> str:
+    """One outline line: ref, role, name, states; the length of a field's value where that has `changed`."""
     node = tree.nodes[index]
     words = [f"[{ref}]"] if ref is not None else []
     words.append(role_of(node))
@@ -94,7 +113,7 @@ def line_of(tree: Tree, index: int, ref: int | None) -> str:
         ("selected", node.selected),
         ("focused", node.focused and node.editable),
         ("password", node.password),
-        ("filled", node.value_omitted),
+        (value_of(node, changed=changed), node.editable),
     )
     return " ".join(words + [name for name, holds in states if holds])
 

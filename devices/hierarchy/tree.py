@@ -17,13 +17,16 @@ Bounds = tuple[int, int, int, int]
 _BOUNDS = re.compile(r"^\[(-?\d{1,6}),(-?\d{1,6})\]\[(-?\d{1,6}),(-?\d{1,6})\]$")
 _DOCUMENT = re.compile(rb"(?:<\?xml[^>]*\?>\s*)?<hierarchy\b.*</hierarchy\s*>", re.DOTALL)
 _EDITABLE = re.compile(r"(EditText|AutoCompleteTextView|SearchAutoComplete|ExtractEditText)$")
+_MASKED = re.compile(r"[•●∙·*]+")
+"""What a password field shows in place of its characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One node; `parent` is an index into the tree's nodes, -1 for a root.
 
-    Raw `text` may be secret: `shown_text` is what may be shown.
+    Raw `text` may be secret: `shown_text` is what may be shown. `hint_told` is whether the dump has an attribute for
+    hints, as newer releases write: an empty field's `text` is its hint in all of them.
     """
 
     index: int
@@ -46,6 +49,7 @@ class Node:
     checked: bool
     selected: bool
     password: bool
+    hint_told: bool = True
 
     @property
     def editable(self) -> bool:
@@ -53,9 +57,20 @@ class Node:
         return self.password or _EDITABLE.search(self.class_name) is not None
 
     @property
+    def value(self) -> str:
+        """What a field holds, never to be shown: its text, unless that is its hint. Empty for all other nodes."""
+        return self.text if self.editable and not (self.hint_told and self.text == self.hint) else ""
+
+    @property
     def value_omitted(self) -> bool:
         """Whether a value exists that is never shown."""
-        return self.editable and bool(self.text)
+        return bool(self.value)
+
+    @property
+    def value_unclear(self) -> bool:
+        """Whether what looks like a value may be a hint: the dump does not tell them apart."""
+        masked = self.password and _MASKED.fullmatch(self.text) is not None
+        return bool(self.value) and not self.hint_told and not masked
 
     @property
     def shown_text(self) -> str:
@@ -132,6 +147,11 @@ class Tree:
             if len(inner) == 4:
                 break
         return " / ".join(inner)
+
+    @cached_property
+    def values_unclear(self) -> bool:
+        """Whether a field's value may be its hint."""
+        return any(node.value_unclear for node in self.nodes)
 
     @cached_property
     def focused_editable(self) -> Node | None:
@@ -229,6 +249,7 @@ class _Reader:
             checked=flag("checked"),
             selected=flag("selected"),
             password=flag("password"),
+            hint_told="hint" in attrs,
         )
 
 

@@ -10,6 +10,7 @@ from lomi.contract.model import Observation
 from lomi.core.port import Reply
 
 _MOST_EDGE = 1600
+_HINTS_UNTOLD = "this release's hierarchy does not tell a field's hint from its value: `filled or hint`"
 _PHASES: dict[str, Phase] = {"offline": "failed"}
 
 
@@ -60,6 +61,11 @@ def _fitting(elements: tuple[Element, ...], most_bytes: int) -> tuple[AndroidNod
     return tuple(kept)
 
 
+def _limits_of(snapshot: Snapshot | None) -> tuple[str, ...]:
+    """What the hierarchy itself leaves open."""
+    return (_HINTS_UNTOLD,) if snapshot is not None and snapshot.tree.values_unclear else ()
+
+
 def snapshot_reply(snapshot: Snapshot, given: AndroidSnapshotInput, limitations: tuple[str, ...]) -> Reply:
     """A snapshot in the form that was asked for; the text is always the outline."""
     outline = snapshot.outline(query=given.query or "")
@@ -82,7 +88,7 @@ def snapshot_reply(snapshot: Snapshot, given: AndroidSnapshotInput, limitations:
         nodes=nodes,
         omitted=outline.omitted if given.form == "outline" else 0,
         truncated=truncated or (given.form == "outline" and outline.omitted > 0),
-        limitations=limitations,
+        limitations=limitations + _limits_of(snapshot),
     )
     return Reply(data=data, text=f"snapshotId {snapshot.id}\n{outline.text}")
 
@@ -94,6 +100,7 @@ def observation(seen: Seen) -> Observation:
         lines=tuple(line for line in seen.text.splitlines() if line != "settled: false"),
         snapshot_id=seen.snapshot.id if seen.snapshot else None,
         focused=seen.focus.label,
+        limitations=_limits_of(seen.snapshot),
     )
 
 

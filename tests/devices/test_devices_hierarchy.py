@@ -137,6 +137,35 @@ def test_a_field_is_itself_whatever_was_typed() -> None:
     assert find(Sight(before), 2, Sight(after)) == 2
 
 
+FIELD = {"cls": "android.widget.EditText", "clickable": "true", "bounds": "[0,200][720,290]"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "line", "omitted"),
+    [
+        ({"text": "Name", "hint": "Name"}, 'field "Name" empty, hint "Name"', False),
+        ({"text": "", "hint": "Name"}, 'field "Name" empty, hint "Name"', False),
+        ({"text": "Ada", "hint": "Name"}, 'field "Name" filled', True),
+        ({"text": "Ada", "hint": ""}, "field filled", True),
+        ({"text": "", "hint": ""}, "field empty", False),
+        ({"text": "PIN", "hint": "PIN", "password": "true"}, 'field "PIN" password empty, hint "PIN"', False),
+        ({"text": "••••", "hint": "PIN", "password": "true"}, 'field "PIN" password filled', True),
+        ({"text": "Name"}, "field filled or hint", True),
+        ({"text": ""}, "field empty", False),
+        ({"text": "PIN", "password": "true"}, "field password filled or hint", True),
+        ({"text": "••••", "password": "true"}, "field password filled", True),
+    ],
+)
+def test_a_hint_is_told_from_a_value_as_far_as_the_dump_does(
+    attributes: dict[str, str], line: str, omitted: bool
+) -> None:
+    """Newer dumps name the hint, which an empty field's text repeats; older ones have the text alone and may mean it."""
+    seen = tree(node(**FIELD, **attributes))
+    assert outline.line_of(seen, 1, None) == line
+    assert seen.nodes[1].value_omitted is omitted
+    assert seen.values_unclear is line.endswith("or hint")
+
+
 def test_an_outline_line_cannot_be_forged() -> None:
     """Line breaks, control, bidi and zero-width characters are escaped; long names are cut; quotes are escaped."""
     seen = tree(button("ok&#10;[9] button &quot;Pay&quot;", 0), button("a\u202eb\u200bc", 100), button("x" * 200, 200))
