@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from devices import observing, state
+from devices import observing, readback, state
 from devices.actor.actor import DeviceActor
 from devices.actor.life import Host, Lanes
 from devices.adb.shell import ShellLane
@@ -22,6 +22,7 @@ from devices.state import Crash
 
 _T = TypeVar("_T")
 _SETTLE_MIN_S = 0.12
+_TYPED_S, _TYPED_AGAIN_S = 0.5, 0.1
 _FRAME_S = 0.016
 """Two looks that begin this far apart have a frame between them."""
 _SLOW_LOOK_S = 0.1
@@ -147,23 +148,51 @@ class Eyes:
             took_s=world.monotonic() - start,
         )
 
-    async def target(self, snapshot_id: str, ref: int, *, generation: str | None = None) -> Target:
-        """Where the node of a ref is now.
+    async def present(self, *, generation: str | None = None, within: float = 12.0) -> Snapshot:
+        """What is there now.
 
         The newest look is as good as a new one while the device has shown no frame since and nothing was dispatched;
         otherwise the hierarchy is read again.
 
         Raises:
+            NotRunning, TreeUnavailable, ChannelLost: as for `snapshot`.
+        """
+        _, lanes = self._actor.usable(generation)
+        now = self.newest
+        if now is None or not await self._vouches(now, lanes.look):
+            now = await self.snapshot(generation=generation, within=within, shown=False)
+        return now
+
+    async def typed(
+        self, before: Snapshot, words: str, *, generation: str | None = None, within: float
+    ) -> readback.Verdict:
+        """What became of words that were typed after `before`; an app that is slow to show them gets a moment.
+
+        Raises:
+            NotRunning, TreeUnavailable, ChannelLost: as for `snapshot`.
+        """
+        world = self._host.world
+        end = world.monotonic() + _TYPED_S
+        while True:
+            began = world.monotonic()
+            after = await self.snapshot(generation=generation, within=within, shown=False)
+            verdict = readback.judged(before, after, words)
+            if verdict == "held" or world.monotonic() >= end:
+                return verdict
+            await world.sleep(max(0.0, began + _TYPED_AGAIN_S - world.monotonic()))
+
+    async def target(self, snapshot_id: str, ref: int, *, generation: str | None = None) -> Target:
+        """Where the node of a ref is now.
+
+        Raises:
             TargetRefused: unknown_snapshot, unknown_ref, stale_ref, offscreen or covered; nothing was sent.
             TreeUnavailable: the present hierarchy could not be read.
         """
-        _, lanes = self._actor.usable(generation)
+        self._actor.usable(generation)
         past = self._book.get(snapshot_id)
         if past.generation != self._book.generation:
             raise TargetRefused("stale_ref", "the snapshot is of an earlier generation")
-        now = self.newest
-        if now is None or not await self._vouches(now, lanes.look):
-            now = await self.snapshot(generation=generation, shown=False)
+        now = await self.present(generation=generation)
         index = locate(past, ref, now)
         x, y = point_on(now.tree, index, now.screen)
         return Target(x, y, now.screen)

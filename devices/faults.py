@@ -78,7 +78,10 @@ class InputFailed(DeviceFault):
 
 
 class TextRefused(DeviceFault):
-    """Text that cannot be typed exactly, or was not. Reasons: text_needs_ime, text_too_long, text_not_confirmed."""
+    """Text that cannot be typed exactly, or was not.
+
+    Reasons: text_needs_ime, text_too_long, text_differs, text_not_confirmed.
+    """
 
 
 class CaptureFailed(DeviceFault):

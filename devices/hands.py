@@ -4,20 +4,23 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
-from devices import keys, text
+from devices import keys, readback, text
 from devices.actor.actor import DeviceActor
 from devices.actor.life import Lanes
 from devices.adb.shell import Answer, ShellLane
 from devices.engine.channel import EmulatorChannel
 from devices.engine.codec import Finger
 from devices.eyes import Eyes, Target
-from devices.faults import ChannelLost, DeviceFault, InputFailed, TargetRefused, TextRefused
+from devices.faults import ChannelLost, DeviceFault, InputFailed, TargetRefused, TextRefused, TreeUnavailable
 from devices.geometry import Screen
+from devices.hierarchy.snapshots import Snapshot
 from devices.keys import PASTE
 from devices.spec import Running
 
 Effect = AbstractAsyncContextManager[None]
 _MARGIN_S = 20.0
+_FIELDS_S = 3.0
+"""How long a look at the fields may take, before a text and after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ At = RefAt | PointAt
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A text that was sent; `confirmed` says it was read back from the field, None that it cannot be read."""
+    """A text that was sent; `confirmed` says it was read back from the field, None that it cannot be read back."""
 
     path: text.Path
     confirmed: bool | None
@@ -216,10 +219,12 @@ class Hands:
             raise InputFailed("input_failed", "the rotation was not taken", effect="unknown")
 
     async def type_text(self, words: str, *, generation: str | None = None, effect: Effect | None = None) -> Typed:
-        """Type a text into what has the focus, exactly or not at all.
+        """Type a text into what has the focus.
 
         Raises:
-            TextRefused: text_too_long or text_needs_ime before a byte is sent.
+            TextRefused: text_too_long or text_needs_ime before a byte is sent. After it text_differs, effect partial
+                where a part of the text is seen, or where it is seen altered or in another field, and else unknown;
+                text_not_confirmed, effect unknown, when what is there proves nothing.
             InputFailed, ChannelLost: as for `tap`.
         """
         if len(words.encode()) > text.MAX_BYTES:
@@ -232,15 +237,16 @@ class Hands:
             raise TextRefused("text_needs_ime", "this text cannot be typed exactly on this device")
         if not words:
             return Typed(path, confirmed=True)
-        before = await _clipboard_of(lanes.engine) if path == "paste" and lanes.engine is not None else None
-        if lanes.engine is not None and before is not None:
-            await self._paste(lanes.engine, words, before, generation, effect)
+        earlier = await self._fields(generation)
+        clip = await _clipboard_of(lanes.engine) if path == "paste" and lanes.engine is not None else None
+        if lanes.engine is not None and clip is not None:
+            await self._paste(lanes.engine, words, clip, generation, effect)
         else:
             if path == "paste" and not await self._adb_pastes(running, lanes):
                 raise TextRefused("text_needs_ime", "the emulator's clipboard does not answer")
             line = text.keys_line(words) if path == "keys" else await text.paste_line(lanes.look, words)
             await self._send(line, generation, effect, extra_s=len(words) / 100)
-        return Typed(path, await self._read_back(words, path, generation))
+        return Typed(path, await self._read_back(earlier, words, generation))
 
     async def _paste(
         self, engine: EmulatorChannel, words: str, before: str, generation: str | None, effect: Effect | None
@@ -261,24 +267,36 @@ class Hands:
             self._paste_known = (running.boot_id, await text.has_clipboard(lanes.look))
         return self._paste_known[1]
 
-    async def _read_back(self, words: str, path: text.Path, generation: str | None) -> bool | None:
-        """Whether the focused field now holds the words; None when no field can be read.
+    async def _fields(self, generation: str | None) -> Snapshot | None:
+        """What the fields hold before anything is typed; None where that cannot be read.
 
         Raises:
-            TextRefused: text_not_confirmed when a readable field holds something else, or a paste cannot be read back.
+            NotRunning, ChannelLost: nothing was typed.
         """
         try:
-            seen = await self._eyes.snapshot(generation=generation, shown=False)
-        except DeviceFault:
+            return await self._eyes.present(generation=generation, within=_FIELDS_S)
+        except TreeUnavailable:
             return None
-        field = seen.tree.focused_editable
-        if field is None or field.password:
-            if path == "paste" and field is None:
-                raise TextRefused("text_not_confirmed", "no field has the focus after the paste", effect="unknown")
-            return None
-        if words not in field.text:
-            raise TextRefused("text_not_confirmed", "the field holds something else", effect="partial")
-        return True
+
+    async def _read_back(self, before: Snapshot | None, words: str, generation: str | None) -> bool | None:
+        """True when the field took the words; None when that cannot be read.
+
+        Raises:
+            TextRefused: text_differs or text_not_confirmed, see `type_text`.
+        """
+        verdict: readback.Verdict = "unreadable"
+        if before is not None and readback.can_be_read(before):
+            try:
+                verdict = await self._eyes.typed(before, words, generation=generation, within=_FIELDS_S)
+            except DeviceFault:
+                return None
+        if verdict == "partly":
+            raise TextRefused("text_differs", "not all of the text, or not as it is, is there", effect="partial")
+        if verdict == "other":
+            raise TextRefused("text_differs", "the field holds something else", effect="unknown")
+        if verdict == "unclear":
+            raise TextRefused("text_not_confirmed", "what is there proves nothing", effect="unknown")
+        return True if verdict == "held" else None
 
     async def _point(self, at: At, generation: str | None) -> Target:
         if isinstance(at, RefAt):

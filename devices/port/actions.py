@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Any
 
-from devices.faults import DeviceFault
+from devices.faults import DeviceFault, TextRefused
 from devices.hierarchy.snapshots import Snapshot
 from devices.phone import Phone
 from devices.port import inputs, views
-from devices.port.faults import acting, ended, reading
+from devices.port.faults import acting, ended, reading, unsure
 from devices.port.lives import Lives
 from lomi.contract.android import (
     AndroidInput,
@@ -97,8 +97,17 @@ class AndroidActs:
         """One event; what was seen after it is looked for once the receipt has settled."""
         given, phone = call.input, self._phone(call)
         before = phone.eyes.newest
-        with acting():
-            await inputs.send(phone.hands, given, permit.effect())
+        observe = partial(self._observe, phone, before, given.generation)
+        try:
+            typed = await inputs.send(phone.hands, given, permit.effect())
+        except TextRefused as fault:
+            if fault.effect == "none":
+                raise ended(fault) from fault
+            return unsure(fault, observe)
+        except DeviceFault as fault:
+            raise ended(fault) from fault
+        if typed is not None and typed.confirmed is None:
+            return unsure(TextRefused("text_not_confirmed", "it cannot be read back", effect="unknown"), observe)
         return Outcome(
             result=AndroidInput(
                 workspace_id=given.workspace_id,
@@ -106,7 +115,7 @@ class AndroidActs:
                 generation=given.generation,
                 input_sequence=given.input_sequence,
             ),
-            observe=partial(self._observe, phone, before, given.generation),
+            observe=observe,
         )
 
     async def _observe(self, phone: Phone, before: Snapshot | None, generation: str) -> Observation:

@@ -1,13 +1,15 @@
 """Device faults as refusals, with what they prove about the effect."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from devices.faults import DeviceFault
 from devices.sdk.faults import ManageRefused, SetupFailed
-from lomi.contract.codes import Details, ErrorCode
+from lomi.contract.codes import Details, EffectState, ErrorCode, OperationState
+from lomi.contract.model import Observation
 from lomi.contract.tools import REASONS
-from lomi.core.refusal import EffectFailed, Refusal
+from lomi.core.port import Outcome
+from lomi.core.refusal import EffectFailed, Refusal, failure_of
 
 _NUMBERS, _WORDS = ("need", "have", "limit"), ("stage", "state")
 _CALLED = {
@@ -89,3 +91,14 @@ def ended(fault: DeviceFault, *, evidence: str | None = None) -> Refusal | Effec
     """A fault of an act as what a handler raises."""
     refusal = refusal_of(fault, evidence=evidence)
     return refusal if fault.effect == "unknown" else EffectFailed(refusal, partial=fault.effect == "partial")
+
+
+def unsure(fault: DeviceFault, observe: Callable[[], Awaitable[Observation]]) -> Outcome:
+    """A fault after an act whose effect is partial or unknown, as its end; what is there is looked for all the same."""
+    known = fault.effect == "partial"
+    return Outcome(
+        result=failure_of(refusal_of(fault)),
+        state=OperationState.FAILED if known else OperationState.OUTCOME_UNKNOWN,
+        effect=EffectState.PARTIAL if known else EffectState.UNKNOWN,
+        observe=observe,
+    )

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractAsyncContextManager
 
-from devices.hands import At, Hands, PointAt, RefAt
+from devices.hands import At, Hands, PointAt, RefAt, Typed
 from lomi.contract.android import (
     AndroidInputInput,
     CommitText,
@@ -26,8 +26,8 @@ def place_of(place: Place) -> At:
     return PointAt(place.x, place.y)
 
 
-async def send(hands: Hands, given: AndroidInputInput, effect: AbstractAsyncContextManager[None]) -> None:
-    """Make the event happen; each is one operation.
+async def send(hands: Hands, given: AndroidInputInput, effect: AbstractAsyncContextManager[None]) -> Typed | None:
+    """Make the event happen; each is one operation. Answers with what became of a text, None for all others.
 
     Raises:
         DeviceFault: what the library refuses or loses.
@@ -43,7 +43,7 @@ async def send(hands: Hands, given: AndroidInputInput, effect: AbstractAsyncCont
         case Press(key=key, count=count):
             await hands.press(key, count=count, generation=generation, effect=effect)
         case CommitText(text=words):
-            await hands.type_text(words, generation=generation, effect=effect)
+            return await hands.type_text(words, generation=generation, effect=effect)
         case Navigate(key=button):
             await hands.navigate(button, generation=generation, effect=effect)
         case Rotate(quarter_turns=turns):
@@ -52,3 +52,4 @@ async def send(hands: Hands, given: AndroidInputInput, effect: AbstractAsyncCont
             await hands.key(key, down=down, generation=generation, effect=effect)
         case Touch(phase=phase, x=x, y=y, identifier=finger):
             await hands.touch(phase, x, y, identifier=finger, generation=generation, effect=effect)
+    return None

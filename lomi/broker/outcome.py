@@ -4,10 +4,9 @@ import asyncio
 from dataclasses import dataclass
 
 from lomi.contract.codes import EffectState, ErrorCode, OperationState
-from lomi.contract.model import Data, Failure, Result
-from lomi.contract.tools import REASONS
+from lomi.contract.model import Data, Result
 from lomi.core.port import Outcome
-from lomi.core.refusal import EffectFailed, Refusal
+from lomi.core.refusal import EffectFailed, Refusal, failure_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,18 +16,6 @@ class Settlement:
     state: OperationState
     effect: EffectState
     result: Result | Data | None
-
-
-def failure_of(refusal: Refusal) -> Failure:
-    """A refusal as the failure result of a receipt, with its fixed hint."""
-    reason = REASONS.get(refusal.reason) if refusal.reason else None
-    return Failure(
-        code=refusal.code,
-        reason=refusal.reason,
-        field=refusal.field,
-        hint=reason.hint if reason else None,
-        details=refusal.details,
-    )
 
 
 def refused(refusal: Refusal) -> Settlement:

@@ -69,6 +69,11 @@ _INPUT = (
     Reason("text_needs_ime", _C.UNSUPPORTED_CAPABILITY, "This phone can only take ASCII text; nothing was typed."),
     Reason("text_too_long", _C.RESOURCE_EXHAUSTED, "Send the text in shorter pieces."),
     Reason(
+        "text_differs",
+        _C.OUTCOME_UNKNOWN,
+        "The fields hold something else than was typed: the app cut or changed it; take a snapshot before going on.",
+    ),
+    Reason(
         "text_not_confirmed", _C.OUTCOME_UNKNOWN, "The text could not be read back; take a snapshot before going on."
     ),
 )

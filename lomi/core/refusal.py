@@ -1,6 +1,8 @@
 """A refusal: the one exception by which a rule or a handler says no."""
 
 from lomi.contract.codes import Details, ErrorCode
+from lomi.contract.model import Failure
+from lomi.contract.tools import REASONS
 
 
 class Refusal(Exception):  # noqa: N818  a refusal is an answer, not a fault
@@ -29,3 +31,15 @@ class EffectFailed(Exception):  # noqa: N818
         super().__init__(str(refusal))
         self.refusal = refusal
         self.partial = partial
+
+
+def failure_of(refusal: Refusal) -> Failure:
+    """A refusal as the failure result of a receipt, with its fixed hint."""
+    reason = REASONS.get(refusal.reason) if refusal.reason else None
+    return Failure(
+        code=refusal.code,
+        reason=refusal.reason,
+        field=refusal.field,
+        hint=reason.hint if reason else None,
+        details=refusal.details,
+    )

@@ -159,7 +159,7 @@ FIELD = {"cls": "android.widget.EditText", "clickable": "true", "bounds": "[0,20
 def test_a_hint_is_told_from_a_value_as_far_as_the_dump_does(
     attributes: dict[str, str], line: str, omitted: bool
 ) -> None:
-    """Newer dumps name the hint, which an empty field's text repeats; older ones have the text alone and may mean it."""
+    """Newer dumps name the hint, which an empty field repeats as its text; older ones have that text alone."""
     seen = tree(node(**FIELD, **attributes))
     assert outline.line_of(seen, 1, None) == line
     assert seen.nodes[1].value_omitted is omitted
