@@ -1,7 +1,8 @@
 """Artifacts: immutable bytes with a hash and a source, kept for a day, bounded in every way.
 
-A row is reserved before the first byte is written and turns ready after the last one is durable, so that a crash at any
-point leaves either a whole artifact or none.
+A row turns ready only after the last byte is durable under its final name, so that a crash at any point leaves either a
+whole artifact or none. It is reserved before that: ahead of the bytes where they come from elsewhere, beside them where
+they are all there.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -53,6 +54,13 @@ _REFUSED_COPY = {
     DiskReason.HASH: (ErrorCode.ARTIFACT_INVALID, "hash_mismatch"),
     DiskReason.CHANGED: (ErrorCode.REVISION_CONFLICT, "source_changed"),
 }
+
+
+class _Row(NamedTuple):
+    """A row on its way into the store, and the ids of those that leave for it."""
+
+    reserved: "asyncio.Future[None]"
+    leaving: list[str]
 
 
 def _random_id() -> str:
@@ -95,11 +103,8 @@ class ArtifactStore:
         if geometry is not None:
             check_geometry(geometry, size)
 
-        async def fill(artifact_id: str) -> Copied:
-            return await _thread(self._written, artifact_id, png)
-
         return await self._keep(
-            call, artifact_class="image", length=len(png), source=source, geometry=geometry, fill=fill
+            call, artifact_class="image", length=len(png), source=source, geometry=geometry, content=png
         )
 
     async def put_bytes(
@@ -111,17 +116,13 @@ class ArtifactStore:
             Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
         """
         _check_length(len(content), self._limits.file_bytes)
-
-        async def fill(artifact_id: str) -> Copied:
-            return await _thread(self._written, artifact_id, content)
-
         return await self._keep(
             call,
             artifact_class="file",
             length=len(content),
             source=source,
             geometry=None,
-            fill=fill,
+            content=content,
             artifact_id=artifact_id,
         )
 
@@ -153,12 +154,13 @@ class ArtifactStore:
             length=bound,
             source=source,
             geometry=None,
-            fill=fill,
+            content=fill,
             turn=contextlib.nullcontext(),
         )
 
-    def _written(self, artifact_id: str, content: bytes) -> Copied:
-        self._blobs.write(artifact_id, content)
+    def _written(self, holding: Holding, content: bytes) -> Copied:
+        self._blobs.write(holding.id, content)
+        self._blobs.publish(holding.id, holding.artifact_class)
         return Copied(len(content), _sha256(content))
 
     async def import_file(
@@ -201,7 +203,7 @@ class ArtifactStore:
             length=expected_length,
             source=source,
             geometry=None,
-            fill=fill,
+            content=fill,
         )
 
     @contextlib.asynccontextmanager
@@ -261,7 +263,7 @@ class ArtifactStore:
         length: int,
         source: ArtifactSource,
         geometry: BrowserGeometry | AndroidGeometry | None,
-        fill: Callable[[str], Awaitable[Copied]],
+        content: bytes | Callable[[str], Awaitable[Copied]],
         turn: contextlib.AbstractAsyncContextManager[None] | None = None,
         artifact_id: str | None = None,
     ) -> StoredArtifact:
@@ -276,9 +278,13 @@ class ArtifactStore:
                 expires_s=now_s + self._limits.retention_s,
             )
             try:
-                await self._reserve(holding, source.workspace_id, now_s)
-                self._failpoints.reach("artifact_reserved")
-                copied = await fill(holding.id)
+                row = self._take_room(holding, source.workspace_id, now_s)
+                if isinstance(content, bytes):
+                    copied = await self._written_beside(row, holding, content)
+                else:
+                    await self._reserved(row)
+                    copied = await content(holding.id)
+                    await _thread(self._blobs.publish, holding.id, holding.artifact_class)
                 self._failpoints.reach("artifact_staged")
                 artifact = Artifact(
                     id=holding.id,
@@ -290,7 +296,7 @@ class ArtifactStore:
                     source=source,
                     image=geometry,
                 )
-                await self._publish(holding, artifact)
+                await self._make_ready(holding, artifact)
             except BaseException as error:
                 await self._abandon(holding)
                 if (refusal := _refusal_of(error, self._blobs.path)) is not None:
@@ -300,7 +306,12 @@ class ArtifactStore:
             holding.reserved = False
             return self._stored(holding, artifact)
 
-    async def _reserve(self, holding: Holding, workspace_id: str, now_s: int) -> None:
+    def _take_room(self, holding: Holding, workspace_id: str, now_s: int) -> "_Row":
+        """Count a holding in and have its row written.
+
+        Raises:
+            Refusal: RESOURCE_EXHAUSTED (`quota_full`).
+        """
         try:
             leaving = self._quota.make_room(holding, now_s)
         except QuotaFull as full:
@@ -314,17 +325,33 @@ class ArtifactStore:
             partial(artifact_rows.reserve, holding=holding, workspace_id=workspace_id, now_s=now_s, leaving=ids),
             told=partial(self._restore, leaving),
         )
-        await asyncio.shield(reserved)
-        if ids:
-            await _thread(self._blobs.remove, *ids)
+        return _Row(reserved, ids)
+
+    async def _reserved(self, row: "_Row") -> None:
+        """Wait until a row is durable; then the files of those that made room for it can go."""
+        await asyncio.shield(row.reserved)
+        if row.leaving:
+            await _thread(self._blobs.remove, *row.leaving)
+        self._failpoints.reach("artifact_reserved")
+
+    async def _written_beside(self, row: "_Row", holding: Holding, content: bytes) -> Copied:
+        """Make row and bytes durable side by side: a crash leaves one, both or none of them, and no ready row."""
+        written = asyncio.get_running_loop().run_in_executor(None, self._written, holding, content)
+        try:
+            await self._reserved(row)
+            return await asyncio.shield(written)
+        except BaseException:
+            # What was written is removed next: nobody may be writing any more then.
+            await asyncio.wait({written})
+            _ = written.cancelled() or written.exception()
+            raise
 
     def _restore(self, leaving: Sequence[Holding], failure: Exception | None) -> None:
         if failure is not None:
             for holding in leaving:
                 self._quota.add(holding)
 
-    async def _publish(self, holding: Holding, artifact: Artifact) -> None:
-        await _thread(self._blobs.make_ready, holding.id)
+    async def _make_ready(self, holding: Holding, artifact: Artifact) -> None:
         work = partial(
             artifact_rows.make_ready,
             artifact_id=holding.id,
@@ -334,7 +361,6 @@ class ArtifactStore:
         )
         await asyncio.shield(self._database.write(work, single=True))
         self._failpoints.reach("artifact_ready")
-        await _thread(self._blobs.publish, holding.id, holding.artifact_class)
         self._failpoints.reach("artifact_final")
 
     async def _abandon(self, holding: Holding) -> None:

@@ -1,4 +1,4 @@
-"""The files of artifacts: `<id>.stage` while written, `<id>.ready` once durable, `<id>` plus its ending when published.
+"""The files of artifacts: `<id>.stage` while written, `<id>` plus its ending once durable, which a row then makes true.
 
 All functions block; call them through `asyncio.to_thread`.
 """
@@ -42,14 +42,10 @@ class Blobs:
         finally:
             os.close(descriptor)
 
-    def make_ready(self, artifact_id: str) -> None:
-        """The staged bytes are durable under the name that a ready row promises."""
-        (self.path / f"{artifact_id}.stage").rename(self.path / f"{artifact_id}.ready")
-        self._sync()
-
     def publish(self, artifact_id: str, artifact_class: str) -> None:
-        """Give a ready file its final name. If that name is lost with the power, `recover` gives it again."""
-        (self.path / f"{artifact_id}.ready").rename(self.final(artifact_id, artifact_class))
+        """Give the staged bytes their final name, durably; without a row that promises them `recover` takes it away."""
+        (self.path / f"{artifact_id}.stage").rename(self.final(artifact_id, artifact_class))
+        self._sync()
 
     def final(self, artifact_id: str, artifact_class: str) -> Path:
         """Where a published file is."""
@@ -77,7 +73,8 @@ class Blobs:
             if final.name in present:
                 continue
             if f"{artifact_id}.ready" in present:
-                self.publish(artifact_id, artifact_class)
+                # Versions up to 0.1 gave the final name only after the row.
+                (self.path / f"{artifact_id}.ready").rename(final)
             else:
                 lost.append(artifact_id)
         removed = [entry for entry in self.path.iterdir() if entry.name not in wanted]
