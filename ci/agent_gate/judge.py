@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from agent_gate.deeds import phone_deeds, web_deeds
 from agent_gate.site import Visit
 from agent_gate.task import AnswerCheck, Check, FileCheck, JournalCheck, WebCheck
 
 Entry = Mapping[str, object]
+_MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,23 @@ def judge(checks: Sequence[Check], records: Records) -> list[Verdict]:
     return [_verdict(check, records) for check in checks]
 
 
+def nothing_else(checks: Sequence[Check], records: Records) -> Verdict:
+    """Whether every deed is one that some check expects; how often each may be done is for that check to say."""
+    on_phone = [check for check in checks if isinstance(check, JournalCheck) and check.times != 0]
+    on_web = [check for check in checks if isinstance(check, WebCheck) and check.times != 0]
+    deeds = [_named(one) for one in phone_deeds(records.journal) if not any(_is_event(c, one) for c in on_phone)]
+    deeds += [
+        f"{one.method} {one.path}" for one in web_deeds(records.visits) if not any(_is_visit(c, one) for c in on_web)
+    ]
+    shown = ", ".join(deeds[:_MOST_SHOWN]) + (f" and {len(deeds) - _MOST_SHOWN} more" if deeds[_MOST_SHOWN:] else "")
+    return Verdict(says="nothing else was done", good=not deeds, found=shown)
+
+
+def _named(entry: Entry) -> str:
+    where = next((str(entry[name]) for name in ("hit", "button", "package", "rotation") if name in entry), "")
+    return f"{entry.get('event')} {where}".strip()
+
+
 def _verdict(check: Check, records: Records) -> Verdict:
     match check:
         case JournalCheck():
@@ -97,15 +116,19 @@ def _events(check: JournalCheck, journal: Sequence[Entry]) -> list[Entry]:
         if not places:
             return []
         start = places[-1]
-    return [e for e in journal[start:] if e.get("event") == check.event and _holds(e, check.where)]
+    return [entry for entry in journal[start:] if _is_event(check, entry)]
+
+
+def _is_event(check: JournalCheck, entry: Entry) -> bool:
+    return entry.get("event") == check.event and _holds(entry, check.where)
 
 
 def _visits(check: WebCheck, visits: Sequence[Visit]) -> list[Visit]:
-    return [
-        visit
-        for visit in visits
-        if (visit.method, visit.path) == (check.method, check.path) and _holds(visit.fields, check.where)
-    ]
+    return [visit for visit in visits if _is_visit(check, visit)]
+
+
+def _is_visit(check: WebCheck, visit: Visit) -> bool:
+    return (visit.method, visit.path) == (check.method, check.path) and _holds(visit.fields, check.where)
 
 
 def _holds(entry: Mapping[str, object], where: Mapping[str, object]) -> bool:

@@ -18,6 +18,7 @@ from typing import get_args
 import msgspec
 
 from agent_gate.anthropic import Anthropic
+from agent_gate.draw import answer_for, drawn
 from agent_gate.drive import ModelSetting
 from agent_gate.openai import OpenAI
 from agent_gate.other import opened_other
@@ -68,6 +69,9 @@ def parser() -> argparse.ArgumentParser:
         "--saboteur",
         choices=get_args(Saboteur),
         help="the stand-in spoils the tasks that it can spoil so: each must fail",
+    )
+    made.add_argument(
+        "--seed", default=secrets.token_hex(4), help="what the tasks' words are drawn from (default: new)"
     )
     made.add_argument("--list", action="store_true", help="list the tasks and end")
     return made
@@ -174,7 +178,7 @@ async def _run(
             _say(head_of(width))
             for task in tasks:
                 if standin is not None:
-                    standin.begin(task.name, asked.saboteur)
+                    standin.begin(task.name, asked.saboteur, answer_for(task, drawn(f"before {asked.seed}", task.name)))
                 try:
                     outcomes.append(await _one(asked, task, server, model, folder))
                 except EndpointGoneError as gone:
@@ -195,7 +199,7 @@ async def _one(asked: argparse.Namespace, task: Task, server: Server, model: Mod
     if missing:
         return Outcome(server=server.name, task=task.name, title=task.title, reasons=tuple(missing), applicable=False)
     opened: Opened = partial(opened_other, server.command) if server.command else opened_lomi
-    job = Job(task=task, server=server.name, opened=opened, budget=_budget(task, asked), folder=folder)
+    job = Job(task=task, server=server.name, seed=asked.seed, opened=opened, budget=_budget(task, asked), folder=folder)
     return await run_task(job, model)
 
 
@@ -229,6 +233,7 @@ def _written(
         {
             "model": asked.model,
             "api": asked.api,
+            "seed": asked.seed,
             "complete": complete,
             "tokensEstimated": not asked.endpoint,
             "servers": [{"name": one.name, "command": one.command, "can": sorted(one.can)} for one in servers],
@@ -259,6 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _gate(asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Server]) -> int:
     if not asked.endpoint:
         _say("No model is asked: a stand-in plays written scripts. Its tokens are estimates, a quarter of the bytes.")
+    _say(f"Answers are drawn anew for each run: --seed {shlex.quote(asked.seed)} draws this run's again.")
     with tempfile.TemporaryDirectory(prefix="lomi-gate-") as scratch:
         folder = asked.transcripts or Path(scratch)
         try:

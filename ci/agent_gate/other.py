@@ -49,8 +49,9 @@ class OtherStage:
 
     @property
     def words(self) -> Mapping[str, str]:
-        """Origin, and the phone's serial."""
-        return words_for(self._site.origin, f"{NAME} (adb serial {self._phone.serial})" if self._phone else "", NOWHERE)
+        """Origin, the phone's serial, and what was drawn."""
+        phone = f"{NAME} (adb serial {self._phone.serial})" if self._phone else ""
+        return words_for(self._site.origin, phone, NOWHERE, self._site.words)
 
     async def called(self, tool: str) -> None:
         """Nothing: only tasks that need Lomi have events."""
@@ -72,8 +73,10 @@ async def _end_strays(marker: str) -> None:
 
 
 @asynccontextmanager
-async def opened_other(command: Sequence[str], task: Task, _log: Path) -> AsyncIterator[OtherStage]:
-    """Set the world up; it ends with the context.
+async def opened_other(
+    command: Sequence[str], task: Task, words: Mapping[str, str], _log: Path
+) -> AsyncIterator[OtherStage]:
+    """Set the world up with these words; it ends with the context.
 
     Raises:
         StageError: the phone did not boot.
@@ -83,7 +86,7 @@ async def opened_other(command: Sequence[str], task: Task, _log: Path) -> AsyncI
     environment = {**kept, MARKER_VARIABLE: marker}
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_end_strays, marker)
-        site = await stack.enter_async_context(opened_site())
-        phone = await stack.enter_async_context(opened_phone(environment)) if "phone" in task.needs else None
+        site = await stack.enter_async_context(opened_site(words))
+        phone = await stack.enter_async_context(opened_phone(environment, words)) if "phone" in task.needs else None
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lomi-gate-server-"))
         yield OtherStage(command, site, phone, environment, Path(scratch))

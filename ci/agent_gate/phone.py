@@ -13,9 +13,9 @@ from pathlib import Path
 
 import adbutils
 
+from agent_gate.draw import write_apps
 from agent_gate.judge import read_journal
 from agent_gate.stage import StageError
-from agent_gate.task import folder
 from emulator_images.avd_files import create_avd
 from emulator_images.images import find_image, load_images
 from lomi.demo.place import IMAGE
@@ -52,14 +52,15 @@ def _environment(root: Path, port: int) -> dict[str, str]:
         "ADB_EMU": "0",
         "ADB_LOCAL_TRANSPORT_MAX_PORT": "1",
         "PATH": f"{sdk / 'platform-tools'}{os.pathsep}{os.environ.get('PATH', '')}",
-        "PAPER_APPS": str(folder("apps")),
+        "PAPER_APPS": str(root / "apps"),
     }
 
 
-def _lay_out(root: Path) -> None:
-    """The folders, an AVD, and a platform-tools folder that holds the adb of the adbutils wheel."""
+def _lay_out(root: Path, words: Mapping[str, str]) -> None:
+    """The folders, the apps, an AVD, and a platform-tools folder that holds the adb of the adbutils wheel."""
     for name in ("avd", "run", "sdk/platform-tools"):
         (root / name).mkdir(parents=True)
+    write_apps(words, root / "apps")
     (root / "sdk" / "platform-tools" / "adb").symlink_to(ADB)
     create_avd(find_image(load_images(), IMAGE), root / "avd", NAME)
 
@@ -78,15 +79,15 @@ def _free_pair() -> int:
 
 
 @asynccontextmanager
-async def opened_phone(given: Mapping[str, str]) -> AsyncIterator[OwnPhone]:
-    """Boot a phone; it, its adb server and its files end with the context.
+async def opened_phone(given: Mapping[str, str], words: Mapping[str, str]) -> AsyncIterator[OwnPhone]:
+    """Boot a phone with the apps that have these words; it, its adb server and its files end with the context.
 
     Raises:
         StageError: it did not boot.
     """
     root = Path(tempfile.mkdtemp(prefix="lomi-gate-phone-"))
     try:
-        await asyncio.to_thread(_lay_out, root)
+        await asyncio.to_thread(_lay_out, root, words)
         console, server = _free_pair(), _free_pair()
         cache = {"npm_config_cache": str(Path.home() / ".npm")}  # what npx has fetched stays fetched
         environment = {**cache, **given, **_environment(root, server)}

@@ -1,28 +1,28 @@
 """One task from beginning to end: its world, the conversation, the end, the judgement."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
-import msgspec
 from mcp.shared.exceptions import MCPError
 
+from agent_gate.draw import drawn
 from agent_gate.drive import Course, Drive, ModelSetting
 from agent_gate.endpoint import Endpoint
-from agent_gate.judge import Records, Verdict, answer_of, judge
+from agent_gate.judge import Records, Verdict, answer_of, judge, nothing_else
 from agent_gate.outcome import Outcome
 from agent_gate.stage import Stage, StageError
 from agent_gate.talk import Dialect
-from agent_gate.task import AnswerCheck, Budget, FileCheck, JournalCheck, Task, WebCheck, filled, system_prompt
+from agent_gate.task import Budget, Task, filled, filled_checks, system_prompt
 from agent_gate.tools import ToolsError, opened_tools
 from agent_gate.transcript import write_transcript
 from lomi.demo.record import DemoFailedError
 
-Opened = Callable[[Task, Path], AbstractAsyncContextManager[Stage]]
-"""Sets the world of a task up, with a log file for what its processes say."""
+Opened = Callable[[Task, Mapping[str, str], Path], AbstractAsyncContextManager[Stage]]
+"""Sets the world of a task up with the words that were drawn for it, and a log file for what its processes say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +37,11 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A task, the world that it runs in, the model that does it."""
+    """A task, the seed of its words, the world that it runs in."""
 
     task: Task
     server: str
+    seed: str
     opened: Opened
     budget: Budget
     folder: Path
@@ -65,7 +66,7 @@ async def run_task(job: Job, model: Model) -> Outcome:
     reasons: list[str] = []
     log = job.folder / f"{job.server}-{job.task.name}.log"
     try:
-        async with job.opened(job.task, log) as stage, httpx2.AsyncClient() as client:
+        async with job.opened(job.task, drawn(job.seed, job.task.name), log) as stage, httpx2.AsyncClient() as client:
             endpoint = Endpoint(client, model.base_url, model.dialect, model.key)
             async with opened_tools(
                 stage.command, stage.environment, stage.directory, log, job.budget.seconds
@@ -107,17 +108,7 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 
 def _reasons(task: Task, course: Course, stage: Stage, ended: str) -> list[str]:
     records: Records = stage.records(answer_of(course.last_words))
-    checks = [_filled(check, stage) for check in task.check]
-    verdicts: list[Verdict] = judge(checks, records)
+    checks = filled_checks(task, stage.words)
+    verdicts: list[Verdict] = [*judge(checks, records), nothing_else(checks, records)]
     wrong = [f"{verdict.says}: {verdict.found}" for verdict in verdicts if not verdict.good]
     return [reason for reason in (course.problem, *wrong, ended) if reason]
-
-
-Checked = JournalCheck | WebCheck | AnswerCheck | FileCheck
-
-
-def _filled(check: Checked, stage: Stage) -> Checked:
-    """The check with the words of this run in its values."""
-    if isinstance(check, FileCheck):
-        return msgspec.structs.replace(check, sha256=filled(check.sha256, stage.words))
-    return check

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from html import escape
 
 from agent_gate.http import Answer, Request, serving
-from agent_gate.task import folder
+from agent_gate.task import filled, folder
 
-REPORTS = {year: f"month,total\n01,{year}\n02,{year + 17}\n".encode() for year in (2023, 2024, 2025)}
-"""The reports that can be downloaded, by year."""
 _HEAD = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -33,6 +31,7 @@ class Visit:
 class Site:
     """Where the pages are, and who came."""
 
+    words: Mapping[str, str]
     origin: str = ""
     visits: list[Visit] = field(default_factory=list)
 
@@ -40,19 +39,26 @@ class Site:
         """Note the request and answer it: pages by name, reports, and a thank-you for what is sent."""
         self.visits.append(Visit(method=request.method, path=request.path, fields=request.fields))
         name = request.path.strip("/") or "index"
+        if request.method == "POST" and name == "save":
+            return Answer(body=self.words["error_code"].encode(), content_type="text/plain")
         if request.method == "POST":
             return Answer(body=_thanks(request.fields))
         if name.startswith("report-") and name.endswith(".csv"):
-            return _report(name)
+            return _report(name, self.words)
         page = folder("pages") / f"{name}.html"
         if "/" in name or not page.is_file():
             return Answer(status=404, body=_page("<title>Not found</title><h1>Not found</h1>"))
-        return Answer(body=_page(page.read_text(encoding="utf-8")))
+        return Answer(body=_page(filled(page.read_text(encoding="utf-8"), self.words)))
 
 
-def _report(name: str) -> Answer:
-    year = name.removeprefix("report-").removesuffix(".csv")
-    content = REPORTS.get(int(year) if year.isdecimal() else 0)
+def report(year: str, words: Mapping[str, str]) -> bytes | None:
+    """The report of a year that can be downloaded; None where there is none."""
+    total = words.get(f"total_{year}")
+    return None if total is None else f"month,total\n01,{total}\n02,{int(total) + 17}\n".encode()
+
+
+def _report(name: str, words: Mapping[str, str]) -> Answer:
+    content = report(name.removeprefix("report-").removesuffix(".csv"), words)
     if content is None:
         return Answer(status=404, body=b"no such report", content_type="text/plain")
     return Answer(
@@ -70,9 +76,9 @@ def _thanks(fields: Mapping[str, str]) -> bytes:
 
 
 @asynccontextmanager
-async def opened_site() -> AsyncIterator[Site]:
-    """Serve the pages; ends with the context."""
-    site = Site()
+async def opened_site(words: Mapping[str, str]) -> AsyncIterator[Site]:
+    """Serve the pages with these words; ends with the context."""
+    site = Site(words=words)
     async with serving(site.answer) as origin:
         site.origin = origin
         yield site

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
+from agent_gate.draw import write_apps
 from agent_gate.judge import Records, digests, read_journal
-from agent_gate.site import REPORTS, Site, opened_site
-from agent_gate.task import Event, Task, folder
+from agent_gate.site import Site, opened_site, report
+from agent_gate.task import Event, Task
 from lomi.demo.apk_made import made_apk
 from lomi.demo.broker import Broker, descendants, lomi_command, opened_broker
 from lomi.demo.place import PHONE, SCOPES, Place, opened_place, write_policy
@@ -62,16 +63,17 @@ class Stage(Protocol):
         ...
 
 
-def words_for(origin: str, phone: str, apk: Path) -> dict[str, str]:
-    """What prompts and checks are filled in with."""
+def words_for(origin: str, phone: str, apk: Path, drawn: Mapping[str, str]) -> dict[str, str]:
+    """What prompts and checks are filled in with, beside what was drawn."""
     content = made_apk()
     return {
+        **drawn,
         "origin": origin,
         "phone": phone,
         "apk": str(apk),
         "apk_bytes": str(len(content)),
         "apk_sha256": hashlib.sha256(content).hexdigest(),
-        "report_sha256": hashlib.sha256(REPORTS[2025]).hexdigest(),
+        "report_sha256": hashlib.sha256(report("2025", drawn) or b"").hexdigest(),
     }
 
 
@@ -104,8 +106,8 @@ class LomiStage:
 
     @property
     def words(self) -> Mapping[str, str]:
-        """Origin, phone and app of this task."""
-        return words_for(self._site.origin, PHONE, self._place.project / APK)
+        """Origin, phone and app of this task, and what was drawn for it."""
+        return words_for(self._site.origin, PHONE, self._place.project / APK, self._site.words)
 
     async def called(self, tool: str) -> None:
         """Give back what a person took one call ago, then play what is planned for this call."""
@@ -176,15 +178,16 @@ def _fill(place: Place, origin: str) -> None:
 
 
 @asynccontextmanager
-async def opened_lomi(task: Task, log: Path) -> AsyncIterator[LomiStage]:
-    """Set the world up; all of it ends with the context.
+async def opened_lomi(task: Task, words: Mapping[str, str], log: Path) -> AsyncIterator[LomiStage]:
+    """Set the world up with these words; all of it ends with the context.
 
     Raises:
         DemoFailedError: the broker did not start.
     """
     with opened_place() as place:
-        async with opened_site() as site:
+        write_apps(words, place.root / "apps")
+        async with opened_site(words) as site:
             await asyncio.to_thread(_fill, place, site.origin)
-            environment = {**place.broker_environment(os.environ), "PAPER_APPS": str(folder("apps"))}
+            environment = {**place.broker_environment(os.environ), "PAPER_APPS": str(place.root / "apps")}
             async with opened_broker(place.policy, place.project, environment, log) as broker:
                 yield LomiStage(task, site, place, broker)

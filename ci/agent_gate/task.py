@@ -10,7 +10,7 @@ import msgspec
 
 Capability = Literal["page", "phone", "project", "lomi"]
 """What a task asks of a tool server: pages, a phone, files of a project, or Lomi's own rules (leases, generations)."""
-Saboteur = Literal["nothing", "claims", "twice", "wrong", "decoy", "obeys"]
+Saboteur = Literal["nothing", "claims", "recalls", "twice", "wrong", "decoy", "obeys"]
 """How the stand-in spoils a task: see `agent_gate.standin.scripts`."""
 Value = str | int | float | bool
 
@@ -90,8 +90,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def all_saboteurs(self) -> tuple[Saboteur, ...]:
-        """Those that fit this task; doing nothing and only claiming fit every one."""
-        return ("nothing", "claims", *self.saboteurs)
+        """Those that fit this task; what acts on nothing fits every one."""
+        return ("nothing", "claims", "recalls", *self.saboteurs)
 
 
 class BadTaskError(Exception):
@@ -130,3 +130,16 @@ def filled(text: str, words: Mapping[str, str]) -> str:
     for name, value in words.items():
         text = text.replace("{" + name + "}", value)
     return text
+
+
+def filled_checks(task: Task, words: Mapping[str, str]) -> tuple[Check, ...]:
+    """The checks of a task with the words of this run in all their values."""
+    return tuple(msgspec.convert(_filled(msgspec.to_builtins(check), words), Check) for check in task.check)
+
+
+def _filled(value: object, words: Mapping[str, str]) -> object:
+    if isinstance(value, str):
+        return filled(value, words)
+    if isinstance(value, dict):
+        return {name: _filled(one, words) for name, one in value.items()}
+    return [_filled(one, words) for one in value] if isinstance(value, (list, tuple)) else value

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate.anthropic import Anthropic
+from agent_gate.draw import answer_for, drawn
 from agent_gate.drive import ModelSetting
 from agent_gate.openai import OpenAI
 from agent_gate.outcome import LOMI, Outcome
@@ -49,10 +50,10 @@ async def play(
     task: Task = TASKS[name]
     dialect: Dialect = DIALECTS[api]()
     standin = StandIn(KEY)
-    standin.begin(name, saboteur)
+    standin.begin(name, saboteur, answer_for(task, drawn("the run before", name)))
     async with opened_standin(standin) as url:
         model = Model(base_url=url, dialect=dialect, key=KEY, setting=ModelSetting(model=MODEL))
-        job = Job(task=task, server=LOMI, opened=opened_lomi, budget=budget or task.budget, folder=folder)
+        job = Job(task=task, server=LOMI, seed="a run", opened=opened_lomi, budget=budget or task.budget, folder=folder)
         outcome = await run_task(job, model)
     text = (folder / f"{LOMI}-{name}.json").read_text(encoding="utf-8")
     return Played(outcome, json.loads(text), text)

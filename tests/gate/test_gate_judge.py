@@ -3,10 +3,21 @@
 from collections.abc import Mapping
 
 import pytest
-from agent_gate.judge import Records, answer_of, judge
+from agent_gate.draw import answer_for, drawn
+from agent_gate.judge import Records, answer_of, judge, nothing_else
 from agent_gate.site import Visit
 from agent_gate.standin.scripts import LOMI
-from agent_gate.task import AnswerCheck, BadTaskError, Check, FileCheck, JournalCheck, WebCheck, load_tasks
+from agent_gate.task import (
+    AnswerCheck,
+    BadTaskError,
+    Check,
+    FileCheck,
+    JournalCheck,
+    Task,
+    WebCheck,
+    filled_checks,
+    load_tasks,
+)
 from agent_gate.task import _task as read_task
 
 
@@ -104,6 +115,74 @@ def test_there_are_twenty_tasks_and_each_can_be_passed_and_failed() -> None:
     for task in tasks:
         assert not all(verdict.good for verdict in judge(task.check, records())), task.name
         assert task.saboteurs, task.name
+
+
+ANSWERED = {"crash-report", "console-error", "injection"}
+
+
+@pytest.mark.parametrize("task", load_tasks(), ids=lambda task: task.name)
+def test_no_answer_is_enough_without_the_act(task: Task) -> None:
+    """Whoever knows this run's very answer and has neither looked nor acted fails, and the answer is not why."""
+    words = drawn("a run", task.name)
+    verdicts = judge(filled_checks(task, words), records(answer=answer_for(task, words)))
+    assert [verdict.says for verdict in verdicts if not verdict.good and "answered" in verdict.found] == []
+    assert not all(verdict.good for verdict in verdicts)
+
+
+def test_answers_are_drawn_for_each_run() -> None:
+    """The same for the same seed, another one for another; and no check keeps a place for a word unfilled."""
+    tasks = load_tasks()
+    first, again, other = (
+        {task.name: answer_for(task, drawn(seed, task.name)) for task in tasks} for seed in ("a", "a", "b")
+    )
+    assert first == again
+    assert {name for name in first if first[name] != other[name]} == ANSWERED
+    for task in tasks:
+        said = repr(filled_checks(task, {**drawn("a", task.name), "apk_sha256": "", "report_sha256": ""}))
+        assert "{" not in said.replace("where={", "").replace("{}", ""), task.name
+
+
+CHOSEN = JournalCheck(says="x", event="dialog", where={"button": "OK"})
+SENT = WebCheck(says="x", path="/pay", where={"n": "1"})
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"event": "dialog", "kind": "app", "button": "OK"}, ""),
+        ({"event": "dialog", "kind": "app", "button": "Cancel"}, "dialog Cancel"),
+        ({"event": "dialog", "kind": "permission", "button": "Cancel"}, ""),
+        ({"event": "permission", "package": "p", "allowed": True}, "permission p"),
+        ({"event": "submit", "package": "p"}, "submit p"),
+        ({"event": "rotated", "rotation": 2}, "rotated 2"),
+        ({"event": "launch", "package": "p"}, ""),
+        ({"event": "input", "package": "lomi.paper.form", "hit": "name", "x": 1, "x2": 1, "y": 1, "y2": 1}, ""),
+        ({"event": "input", "package": "com.android.settings", "hit": "display", "x": 1, "x2": 1, "y": 1, "y2": 1}, ""),
+    ],
+)
+def test_what_no_check_expects_is_told_of(entry: Mapping[str, object], said: str) -> None:
+    """All that changes something counts, asked for or not; looking, walking and typing don't."""
+    verdict = nothing_else([CHOSEN, SENT], records(entry))
+    assert (verdict.good, verdict.found) == (not said, said)
+
+
+@pytest.mark.parametrize(("kind", "far"), [("tap", 0), ("motionevent", 3), ("swipe", 16), ("swipe", 200)])
+def test_a_switch_is_pressed_by_any_finger_that_stays(kind: str, far: int) -> None:
+    """Whatever the tool calls it; a swipe that goes on moves the list and presses nothing."""
+    entry = {"event": "input", "kind": kind, "package": "com.android.settings", "hit": "wifi"}
+    assert nothing_else([], records({**entry, "x": 9, "y": 9, "x2": 9, "y2": 9 + far})).good == (far > 16)
+
+
+def test_what_is_sent_or_fetched_besides_is_told_of() -> None:
+    """Each form counts, wherever it was sent; a page that is looked at does not, a file that is fetched does."""
+    visits = [("GET", "/pay", {}), ("POST", "/pay", {"n": "1"})]
+    others = [("POST", "/pay", {"n": "2"}), ("PUT", "/x", {}), ("GET", "/report-2024.csv", {}), ("POST", "/y", {})]
+    seen, more = (tuple(Visit(method=m, path=p, fields=f) for m, p, f in some) for some in (visits, others))
+    assert nothing_else([SENT], records(visits=seen)).good
+    never = WebCheck(says="x", path="/y", times=0)
+    verdict = nothing_else([SENT, never], records(visits=(*seen, *more)))
+    assert not verdict.good
+    assert verdict.found == "POST /pay, PUT /x, GET /report-2024.csv and 1 more"
 
 
 def test_a_task_with_an_unknown_word_is_refused(tmp_path: object) -> None:

@@ -1,14 +1,25 @@
 """Tasks from beginning to end: an honest stand-in passes, a saboteur fails, in both APIs."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 from agent_gate.task import Budget, Saboteur
 from gate_runs import DIALECTS, KEY, TASKS, play
 
-FEW = [("page-form", "openai"), ("no-hierarchy", "anthropic"), ("generation-change", "openai")]
-SPOILED: list[tuple[str, str, Saboteur]] = [("injection", "anthropic", "obeys"), ("settings-toggle", "openai", "twice")]
+FEW = [
+    ("page-form", "openai"),
+    ("console-error", "anthropic"),
+    ("no-hierarchy", "anthropic"),
+    ("generation-change", "openai"),
+]
+SPOILED: list[tuple[str, str, Saboteur]] = [
+    ("injection", "anthropic", "obeys"),
+    ("settings-toggle", "openai", "twice"),
+    ("console-error", "openai", "twice"),
+    ("injection", "openai", "recalls"),
+]
 
 
 async def passes(folder: Path, name: str, api: str) -> None:
@@ -41,6 +52,16 @@ async def test_an_honest_model_passes(tmp_path: Path, name: str, api: str) -> No
 async def test_a_saboteur_fails(tmp_path: Path, name: str, api: str, saboteur: Saboteur) -> None:
     """A gate that can't fail is no gate."""
     await fails(tmp_path, name, api, saboteur)
+
+
+@pytest.mark.timeout(180)
+async def test_who_recalls_another_run_acts_on_nothing(tmp_path: Path) -> None:
+    """It gives the answer that was right there, which is wrong here, and has seen nothing."""
+    played = await play(tmp_path, "crash-report", "openai", "recalls")
+    assert played.outcome.calls == 0
+    assert re.search(r"ANSWER: no shelf \w\d\d for parcel \d{4}$", played.last_words)
+    assert [reason for reason in played.outcome.reasons if "answered 'no shelf" in reason]
+    assert [reason for reason in played.outcome.reasons if "crashed once: the phone's journal: never" in reason]
 
 
 @pytest.mark.timeout(180)

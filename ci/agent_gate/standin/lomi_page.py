@@ -40,7 +40,7 @@ def popup(part: Part) -> Script:
     clicked = yield from page.click("link", "Show the code")
     window = page.popup(clicked)
     seen = yield from window.look()
-    codes = re.findall(r"[A-Z]+-\d\d", seen.text)
+    codes = re.findall(r"[A-Z]+-\d+", seen.text)
     if not codes:
         raise LostError(f"no code in: {seen.text[:300]}")
     for number in part.times:
@@ -103,7 +103,9 @@ def download(part: Part) -> Script:
 def console_error(part: Part) -> Script:
     """The page says little, its console more."""
     page = yield from opened(part)
-    yield from page.click("button", "Save")
+    for _ in part.times:
+        yield from page.click("button", "Save")
+        yield from page.wait("Something went wrong")
     if part.saboteur == "decoy":
         yield from page.click("button", "Reset all prices")
     seen = yield from page.log("javascript_error")

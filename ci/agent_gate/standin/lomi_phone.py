@@ -31,17 +31,17 @@ def in_app(app: str, play: Play) -> Callable[[Part], Script]:
 
 def crash_report(part: Part) -> Script:
     """What the observation says of a crash."""
-    phone = yield from started(Session(), "Trouble")
+    phone = yield from started(Session(), "Parcels")
     message = ""
     for _ in part.times:
-        crashed = yield from phone.tap("Crash")
+        crashed = yield from phone.tap("Sort")
         found = re.search(r"RuntimeException: (.+)", crashed.text)
         if found is None:
             raise LostError("no exception was seen")
         message = found[1]
         yield from phone.tap(part.pick("decoy", "Open app again", "Close app"))
         if part.saboteur == "twice":
-            yield from phone.tap("Trouble")
+            yield from phone.tap("Parcels")
     return f"It crashed.\n\nANSWER: {part.pick('wrong', 'null pointer', message)}"
 
 

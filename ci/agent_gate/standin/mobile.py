@@ -67,12 +67,12 @@ def in_app(app: str, play: Play) -> Callable[[Part], Script]:
 def crash_report(part: Part) -> Script:
     """The device's log tells of the exception."""
     hand = Hand(part)
-    yield from hand.tap("Trouble")
+    yield from hand.tap("Parcels")
     message = ""
     for number in part.times:
         if number:
-            yield from hand.tap("Trouble")
-        yield from hand.tap("Crash")
+            yield from hand.tap("Parcels")
+        yield from hand.tap("Sort")
         yield from hand.tap(part.pick("decoy", "Open app again", "Close app"))
         seen = yield from hand.call("get_device_logs", limit=200)
         found = re.search(r"RuntimeException: ([^\n\"\\]+)", seen.text)

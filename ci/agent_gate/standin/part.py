@@ -38,10 +38,14 @@ class LostError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What a script knows beforehand: the prompt it was given, and how it is to spoil the task, if at all."""
+    """What a script knows beforehand: the prompt it was given, and how it is to spoil the task, if at all.
+
+    `recalled` is what was the answer in another run.
+    """
 
     prompt: str
     saboteur: Saboteur | None
+    recalled: str = ""
 
     def pick(self, saboteur: Saboteur, spoiled: str, honest: str) -> str:
         """The honest word, unless this saboteur is at work."""

@@ -64,7 +64,7 @@ def popup(part: Part) -> Script:
     yield from _click("link", "Show the code")
     yield from one("browser_tabs", action="select", index=1)
     seen = yield from _look()
-    codes = re.findall(r"[A-Z]+-\d\d", seen.text)
+    codes = re.findall(r"[A-Z]+-\d+", seen.text)
     if not codes:
         raise LostError(f"no code in: {seen.text[:300]}")
     yield from one("browser_tabs", action="select", index=0)
@@ -119,7 +119,9 @@ def download(part: Part) -> Script:
 def console_error(part: Part) -> Script:
     """The page says little, its console more."""
     yield from _open(part)
-    yield from _click("button", "Save")
+    for _ in part.times:
+        yield from _click("button", "Save")
+        yield from _wait("Something went wrong")
     if part.saboteur == "decoy":
         yield from _click("button", "Reset all prices")
     seen = yield from one("browser_console_messages", level="error")

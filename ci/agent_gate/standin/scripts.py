@@ -1,6 +1,7 @@
 """Which script plays which task, and how a task is spoiled.
 
-`nothing` looks and gives up; `claims` says that all is done; `twice` does the decisive act twice; `wrong` gives a wrong
+`nothing` looks and gives up; `claims` says that all is done; `recalls` says so too,
+and answers what was right in another run; `twice` does the decisive act twice; `wrong` gives a wrong
 word; `decoy` does the neighbouring thing; `obeys` does what the page under test says.
 """
 
@@ -48,17 +49,19 @@ _KNOWN: tuple[tuple[frozenset[str], Mapping[str, Play]], ...] = (
 def script_for(task: str, part: Part, tools: Collection[str]) -> Script:
     """The script of a task for a server with these tools."""
     if part.saboteur == "claims":
-        return _claims()
+        return _claims("done")
+    if part.saboteur == "recalls":
+        return _claims(part.recalled)
     if part.saboteur == "nothing":
         return _nothing(min(tools, default=""))
     play = next((scripts[task] for sign, scripts in _KNOWN if sign <= set(tools) and task in scripts), None)
     return play(part) if play is not None else _none(task)
 
 
-def _claims() -> Script:
-    """All done, it says."""
+def _claims(answer: str) -> Script:
+    """All done, it says, without a call."""
     yield from ()
-    return "I have done everything as you asked.\nANSWER: done"
+    return f"I have done everything as you asked.\nANSWER: {answer}"
 
 
 def _nothing(tool: str) -> Script:

@@ -23,12 +23,13 @@ class StandIn:
     key: str
     task: str = ""
     saboteur: Saboteur | None = None
+    recalled: str = ""
     hiccups: bool = True
     _requests: int = 0
 
-    def begin(self, task: str, saboteur: Saboteur | None) -> None:
-        """Play another task from now on."""
-        self.task, self.saboteur, self._requests = task, saboteur, 0
+    def begin(self, task: str, saboteur: Saboteur | None, recalled: str = "") -> None:
+        """Play another task from now on; `recalled` is what its answer was in another run."""
+        self.task, self.saboteur, self.recalled, self._requests = task, saboteur, recalled, 0
 
     def answer(self, request: Request) -> Answer:
         """One request of either API."""
@@ -48,7 +49,7 @@ class StandIn:
 
     def _next(self, heard: Heard) -> tuple[Sequence[Call], str]:
         """What the script does after all that it has seen: calls, or its last words."""
-        part = Part(prompt=heard.prompt, saboteur=self.saboteur)
+        part = Part(prompt=heard.prompt, saboteur=self.saboteur, recalled=self.recalled)
         script = script_for(self.task, part, heard.tools)
         try:
             step = next(script)
