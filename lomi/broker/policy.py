@@ -1,18 +1,20 @@
 """The policy file of a headless broker. TOML, closed, checked as a whole before anything starts."""
 
+import errno
+import ipaddress
 import os
 import re
 import stat
-import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from lomi.contract.limits import LAB, Limits
 from lomi.contract.scopes import NEVER_BY_WILDCARD, SCOPES, missing_dependencies
 from lomi.core.grant import EVERY, origin_of
+from lomi.core.toml_text import MalformedTomlError, read_toml
 
 DECIDABLE = frozenset(
     {
@@ -31,8 +33,17 @@ DECIDABLE = frozenset(
 MOST_BYTES = 256 * 1024
 MAY_BE_ZERO = frozenset({"queue_over_bound_s"})
 """Limits whose zero means something: nothing waits."""
+MOST_SECONDS = 10 * 366 * 86_400
+MOST_SIZE = 1 << 50
+MOST_STORED = 100_000_000
+MOST_AT_ONCE = 10_000
+STORED = frozenset({"receipts", "epochs", "artifacts"})
+"""Limits on what lies on disk; every other count is of what is there at one time."""
+_SHOWN = 80
 _DEVICE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_PLACE = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*):(\d{1,5})", re.ASCII)
+_HOST = r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)"
+_PLACE = re.compile(_HOST + r":(?P<port>\d{1,5})", re.ASCII)
+_ORIGIN = re.compile(r"(?i:https?)://" + _HOST + r"(?::(?P<port>\d{1,5}))?/?", re.ASCII)
 
 
 class PolicyError(Exception):
@@ -92,15 +103,45 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def is_origin(text: str) -> bool:
-    """Whether a text is an origin and nothing more: no path, query, fragment or user."""
-    parts = urlsplit(text)
-    return origin_of(text) is not None and parts.path in ("", "/") and not parts.query and not parts.fragment
+    """Whether a text is an origin and nothing more: no path, query, fragment or user, and no wildcard in its host.
+
+    A host is written as browsers write it, in ASCII.
+    """
+    return _is_reachable(_ORIGIN.fullmatch(text)) and origin_of(text) is not None
+
+
+def _is_reachable(match: re.Match[str] | None) -> bool:
+    """Whether a written host and port are of those that there can be."""
+    if match is None or not 1 <= int(match["port"] or 1) <= 65_535:
+        return False
+    try:
+        return match["address"] is None or ipaddress.IPv6Address(match["address"]) is not None
+    except ValueError:
+        return False
+
+
+def _short(value: object) -> str:
+    """A wrong value on one line, cut."""
+    said = repr(value)
+    return said if len(said) <= _SHOWN else said[:_SHOWN] + "…"
 
 
 def _is_place(text: str) -> bool:
     """Whether a text is `public`, or a host and a port."""
-    match = _PLACE.fullmatch(text)
-    return text == "public" or (match is not None and 1 <= int(match[1]) <= 65_535)
+    return text == "public" or _is_reachable(_PLACE.fullmatch(text))
+
+
+def _most(limit: str) -> int:
+    """What a limit may be at most: more is a typing error, and no machine has it."""
+    if limit.endswith("_bytes"):
+        return MOST_SIZE
+    if limit.endswith("_s"):
+        return MOST_SECONDS
+    return MOST_STORED if limit in STORED else MOST_AT_ONCE
+
+
+def _twice(names: list[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def _faults_of_limits(limits: Limits) -> list[str]:
@@ -108,7 +149,9 @@ def _faults_of_limits(limits: Limits) -> list[str]:
     for name, value in msgspec.to_builtins(limits).items():
         least = 0 if name in MAY_BE_ZERO else 1
         if not isinstance(value, bool) and value < least:
-            faults.append(f"limits: {name} must be at least {least}, not {value}")
+            faults.append(f"limits: {name} must be at least {least}, not {_short(value)}")
+        elif not isinstance(value, bool) and value > _most(name):
+            faults.append(f"limits: {name} must be at most {_most(name)}, not {_short(value)}")
     return faults
 
 
@@ -125,15 +168,17 @@ def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str])
     if client.any_same_user and client.decide:
         faults.append(f"{place}: decide can't stand with any_same_user; give the client a token")
     known = {EVERY} | {scope.split(".")[0] + ".*" for scope in SCOPES} | set(SCOPES)
-    faults += [f"{place}: unknown scope {scope!r}" for scope in client.scopes if scope not in known]
+    faults += [f"{place}: unknown scope {_short(scope)}" for scope in client.scopes if scope not in known]
     scopes = client.expanded_scopes()
     if "workspace.read" not in scopes:
         faults.append(f"{place}: workspace.read is needed by every client")
     faults += [f"{place}: {s} also needs {', '.join(m)}" for s, m in missing_dependencies(scopes).items()]
     faults += [f"{place}: {tool} takes no decision" for tool in sorted(client.decided_tools() - DECIDABLE)]
-    faults += [f"{place}: no [[device]] is named {n!r}" for n in client.devices if n != EVERY and n not in devices]
     faults += [
-        f"{place}: {origin!r} is no origin; write scheme://host[:port]"
+        f"{place}: no [[device]] is named {_short(n)}" for n in client.devices if n != EVERY and n not in devices
+    ]
+    faults += [
+        f"{place}: {_short(origin)} is no origin; write scheme://host[:port]"
         for origin in client.origins
         if not is_origin(origin)
     ]
@@ -143,7 +188,7 @@ def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str])
             f"{place}: browser scopes and origins go together; " + ("add origins" if browses else "add scopes")
         )
     faults += [
-        f"{place}: {resource!r} is no resource; write host:port, or public"
+        f"{place}: {_short(resource)} is no resource; write host:port, or public"
         for resource in client.resources
         if not _is_place(resource)
     ]
@@ -151,6 +196,8 @@ def _faults_of_client(client: ClientPolicy, place: str, devices: frozenset[str])
         faults.append(f"{place}: resources go with browser scopes; add scopes")
     if client.lease_idle_s < 0:
         faults.append(f"{place}: lease_idle_s must be 0 (never) or more")
+    if client.lease_idle_s > MOST_SECONDS:
+        faults.append(f"{place}: lease_idle_s must be at most {MOST_SECONDS}, or 0 (never)")
     return faults
 
 
@@ -158,7 +205,7 @@ def faults_of(policy: Policy) -> list[str]:
     """Everything that is wrong with a well-formed policy, in the file's order; empty when it can be used."""
     faults: list[str] = []
     if policy.version != 1:
-        faults.append(f"version {policy.version} is not known; this build reads version 1")
+        faults.append(f"version {_short(policy.version)} is not known; this build reads version 1")
     faults += _faults_of_limits(policy.limits)
     if len(policy.device) > policy.limits.devices > 0:
         most = policy.limits.devices
@@ -166,16 +213,16 @@ def faults_of(policy: Policy) -> list[str]:
             f"there are {len(policy.device)} [[device]], but limits.devices is {most}; raise it under [limits]"
         )
     faults += [
-        f"device {device.name!r}: a name is letters, digits, '.', '_' and '-', at most 64"
+        f"device {_short(device.name)}: a name is letters, digits, '.', '_' and '-', at most 64"
         for device in policy.device
         if not _DEVICE.fullmatch(device.name)
     ]
     names = [device.name for device in policy.device]
-    faults += [f"two devices are named {name!r}" for name in sorted({n for n in names if names.count(n) > 1})]
+    faults += [f"two devices are named {_short(name)}" for name in _twice(names)]
     labels = [client.label for client in policy.client]
-    faults += [f"two clients are labelled {label!r}" for label in sorted({x for x in labels if labels.count(x) > 1})]
+    faults += [f"two clients are labelled {_short(label)}" for label in _twice(labels)]
     for index, client in enumerate(policy.client):
-        faults += _faults_of_client(client, f"client {index + 1} ({client.label!r})", frozenset(names))
+        faults += _faults_of_client(client, f"client {index + 1} ({_short(client.label)})", frozenset(names))
     return faults
 
 
@@ -193,11 +240,11 @@ def parse_policy(text: str) -> Policy:
         PolicyError: not TOML, unknown keys, wrong types, or any fault of `faults_of`.
     """
     try:
-        table = tomllib.loads(text)
+        table = read_toml(text)
         if "limits" in table:
             table["limits"] = _limits(table["limits"])
         policy = msgspec.convert(table, type=Policy)
-    except tomllib.TOMLDecodeError as error:
+    except MalformedTomlError as error:
         raise PolicyError(f"not TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise PolicyError(str(error)) from error
@@ -216,7 +263,10 @@ def read_policy(path: Path) -> Policy:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror}") from error
+        why = "is a link; name the file itself" if error.errno == errno.ELOOP else error.strerror
+        raise PolicyError(f"{path}: {why}") from error
+    except ValueError as error:
+        raise PolicyError(f"{path!r}: no path has a null character") from error
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):
         os.close(fd)

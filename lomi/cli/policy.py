@@ -8,6 +8,9 @@ from pathlib import Path
 import click
 
 from lomi.cli.failing import fail
+from lomi.cli.shown import printable
+
+HINT = "docs/ci.md explains a policy, field by field"
 
 
 @click.group()
@@ -31,12 +34,14 @@ def check(file: Path, as_json: bool) -> None:
     except PolicyError as error:
         faults = str(error).splitlines()
     if not faults:
-        click.echo(json.dumps({"ok": True, "explanation": lines}) if as_json else "\n".join(lines))
+        click.echo(
+            json.dumps({"ok": True, "explanation": lines}) if as_json else "\n".join(printable(line) for line in lines)
+        )
         return
     if as_json:
         click.echo(json.dumps({"ok": False, "faults": faults}))
         raise SystemExit(1)
-    fail("\n".join(faults))
+    fail("\n".join(printable(fault) for fault in faults), HINT)
 
 
 @policy.command()

@@ -1,6 +1,5 @@
 """PLAN.toml: what a run consists of. Closed: an unknown field is a fault, and every fault has its line and field."""
 
-import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from lomi.core.toml_text import MalformedTomlError, read_toml
 from lomi.lab.toml_lines import clean_path, line_of
 
 LARGEST_PLAN = 256 * 1024
@@ -179,8 +179,8 @@ def parse_plan(text: str) -> Plan:
         PlanError: with one fault for each wrong table.
     """
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = read_toml(text)
+    except MalformedTomlError as error:
         raise PlanError(_toml_fault(str(error))) from error
     fields = {field.name: field for field in msgspec.structs.fields(Plan)}
     faults: list[PlanFault] = []

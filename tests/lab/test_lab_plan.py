@@ -54,6 +54,9 @@ def test_a_whole_plan_is_read() -> None:
     ("text", "line", "field", "said"),
     [
         ("version = 2\n", 1, "version", "Invalid enum value 2"),
+        ("version = 1\nx = " + "[" * 50_000, None, "", "nested too deep"),
+        ("version = 1\nx = " + "9" * 5_000, None, "", "a number or date is out of range"),
+        ("version = 1\n" + "a." * 100_000 + "a = 1", 2, "", "a key has too many parts"),
         ("name = 'x'\n", None, "version", "is missing"),
         ("version = 1\n\nworker = 3\n", 3, "worker", "no such field"),
         ("version = 1\n[pool]\nimage = 'a'\nphones = -1\n", 4, "pool.phones", "`int` >= 0"),

@@ -6,11 +6,12 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from harness import ALL_SCOPES, ClientEntry, World, agent, mcp_agent, opened_world, owner, policy_text
 from harness.agent import answered
+from harness.world import Ended
 
 from lomi.client.client import connect
 
@@ -96,7 +97,26 @@ FAULTS: dict[str, tuple[str, str]] = {
     "two clients of a label": ("version = 1\n" + GOOD + GOOD, "two clients"),
     "control characters in a label": ("version = 1\n" + GOOD.replace('"qa"', '"q\\u0007a"'), "label must be"),
     "negative idle limit": ("version = 1\n" + GOOD + "lease_idle_s = -1\n", "lease_idle_s"),
+    "an idle limit of ages": ("version = 1\n" + GOOD + "lease_idle_s = 316224001\n", "at most 316224000, or 0"),
+    "more devices than any machine has": (
+        f"version = 1\n[limits]\ndevices = {10**21}\n" + GOOD,
+        f"devices must be at most 10000, not {10**21}",
+    ),
+    "more bytes than any disk has": (f"version = 1\n[limits]\nfile_bytes = {2**50 + 1}\n" + GOOD, f"at most {2**50}"),
+    "arrays in arrays": ("version = 1\nx = " + "[" * 50_000, "not TOML: nested too deep"),
+    "tables in tables": ("version = 1\nx = " + "{a = " * 5_000, "not TOML: nested too deep"),
+    "a key of endless parts": ("version = 1\n" + "a." * 100_000 + "a = 1\n", "too many parts (at line 2,"),
+    "a table of endless parts": ("version = 1\n\n[" + "a." * 100_000 + "a]\n", "too many parts (at line 3,"),
+    "an inline key of endless parts": ("version = 1\nx = {" + "a . " * 50_000 + "a=1}", "too many parts (at line 2,"),
+    "a number of endless digits": ("version = " + "9" * 5_000, "a number or date is out of range"),
+    "a day that there is not": ("version = 1979-02-30", "not TOML"),
 }  # fmt: skip
+NO_ORIGINS = (
+    "*", "http://*", "http://*:80", "https://*.example.com", "http://a.test:*", "http://exa mple", "http://a..test",
+    "http://a.test:0", "http://a.test:99999", "http://[::1", "http://[zz]", "http://[::1]:", "http://é.test", "http://a?",
+    "http://a#", "http://u@a.test", "http://１２７.0.0.1", "http://a.test:٣", " http://a.test", "ftp://a.test", "http://",
+    "http://" + "a" * 5_000 + "/x",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -117,6 +137,48 @@ def test_policy_check_names_the_fault_and_up_refuses_the_file(world: World, faul
     assert started.code == 1
     assert said in started.err
     assert not os.path.exists(other)
+
+
+def test_an_origin_has_no_wildcard_and_no_other_host_than_a_browser_has(world: World) -> None:
+    """Each is refused by name, on a line of its own that is cut where it is endless; others are taken."""
+
+    def check(origins: Sequence[str]) -> Ended:
+        file = world.root / "origins.toml"
+        file.touch(mode=0o600)
+        file.write_text(policy_text(ClientEntry(label="qa", origins=origins)), encoding="utf-8")
+        return world.command("policy", "check", str(file))
+
+    refused = check(NO_ORIGINS)
+    assert refused.code == 1
+    *faults, hint = refused.err.splitlines()
+    assert hint == "hint: docs/ci.md explains a policy, field by field"
+    assert len(faults) == len(NO_ORIGINS)
+    for origin, fault in zip(NO_ORIGINS, faults, strict=True):
+        assert f"client 1 ('qa'): {repr(origin)[:50]}" in fault
+        assert fault.endswith("is no origin; write scheme://host[:port]")
+        assert len(fault) < 300
+    good = (
+        "HTTP://A.test/",
+        "https://a-b.example.com:8443",
+        "http://[::1]:80",
+        "http://localhost",
+        "http://10.0.0.1:1",
+    )
+    taken = check(good)
+    assert taken.code == 0, taken.err
+    assert "HTTP://A.test/, https://a-b.example.com:8443, http://[::1]:80" in taken.out
+
+
+def test_bytes_that_are_no_text_are_said_on_one_line(world: World) -> None:
+    """Neither UTF-8 nor a path with a null character ends in a traceback."""
+    file = world.root / "bytes.toml"
+    file.touch(mode=0o600)
+    file.write_bytes(b"version = 1 # \xff")
+    said = world.command("policy", "check", str(file))
+    assert (said.code, said.err.splitlines()) == (
+        1,
+        [f"Error: {file}: not UTF-8", "hint: docs/ci.md explains a policy, field by field"],
+    )
 
 
 @pytest.mark.parametrize(
