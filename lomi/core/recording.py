@@ -210,6 +210,6 @@ async def _next(
 async def _keep(one: _Recording, picture: bytes) -> None:
     at = asyncio.get_running_loop().time()
     # A picture that can't be read is one the target has not finished drawing: the next one will do.
-    with suppress(OSError):
+    with suppress(OSError, ValueError, SyntaxError):  # Pillow raises each of them for broken bytes
         one.video.add(await asyncio.to_thread(still_of, picture), at)
         one.begun.set()

@@ -36,3 +36,8 @@ def document(title: str, style: str, parts: list[str]) -> str:
 def png_source(png: bytes) -> str:
     """A picture as the source of an image inside the page."""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def video_source(webp: bytes) -> str:
+    """A video as the source of an image inside the page."""
+    return f"data:image/webp;base64,{base64.b64encode(webp).decode()}"

@@ -29,6 +29,15 @@ from lomi.lab.shelf import FolderShelf
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+WEBP = base64.b64decode(
+    "UklGRsQBAABXRUJQVlA4WAoAAAAGAAAAAQAAAAAAQU5JTQYAAAAAAAAAAABBTk1GSAAAAAAAAAAAAAEAAAAAAOgDAABWUDggMAAAADABAJ0BKg"
+    "IAAQACgEIloAADcAD+73bX//wrX8rX8rV43//72C//3YL//dgv9bAAAEFOTUZEAAAAAAAAAAAAAQAAAAAA6AMAAFZQOCAsAAAAMAEAnQEqAgAB"
+    "AAKAQiWgAANwAP725gf//ewX/+7Bf/7sF/sx/9etLc24gABYTVAg/AAAADx4OnhtcG1ldGEgeG1sbnM6eD0iYWRvYmU6bnM6bWV0YS8iPjxyZG"
+    "Y6UkRGIHhtbG5zOnJkZj0iaHR0cDovL3d3dy53My5vcmcvMTk5OS8wMi8yMi1yZGYtc3ludGF4LW5zIyI+PHJkZjpEZXNjcmlwdGlvbiB4bWxu"
+    "czp4bXA9Imh0dHA6Ly9ucy5hZG9iZS5jb20veGFwLzEuMC8iIHhtcDpDcmVhdGVEYXRlPSIxOTcwLTAxLTAxVDAwOjAwOjAwLjAwMCswMDowMC"
+    "IgeG1wOkNyZWF0b3JUb29sPSJMb21pIi8+PC9yZGY6UkRGPjwveDp4bXBtZXRhPg=="
+)
+"""Two pixels that turn from red to blue after a second."""
 EVIL = "</pre></title><script>document.title='owned'</script><img src=x onerror=alert(1)>\x00\x1b[31m\u202e::error::x"
 
 
@@ -60,6 +69,8 @@ def report_of(*tests: TestReport, name: str = "lab", trouble: str | None = None)
 def hostile(shelf: FolderShelf) -> RunReport:
     picture = Artifact(name=f"../../{EVIL}.png", kind="picture", bytes=len(PNG), sha256=shelf.put(PNG), generation=EVIL)
     broken = Artifact(name="not.png", kind="picture", bytes=3, sha256=shelf.put(b"<b>"), operation=EVIL)
+    video = Artifact(name=f"{EVIL}.webp", kind="video", bytes=len(WEBP), sha256=shelf.put(WEBP), generation=EVIL)
+    no_video = Artifact(name="not.webp", kind="video", bytes=4, sha256=shelf.put(b"<b>!"), operation=EVIL)
     failed = Attempt(
         test=EVIL,
         attempt=1,
@@ -77,7 +88,7 @@ def hostile(shelf: FolderShelf) -> RunReport:
         ended=1_010.0,
         phases=(Phase(part="test", began=1_004.0, seconds=6.0, outcome="failed"),),
         receipts=(ReceiptNote(operation_id=EVIL, tool=EVIL, state=EVIL, effect=EVIL),),
-        artifacts=(picture, broken),
+        artifacts=(picture, broken, video, no_video),
     )
     passed = Attempt(test="b", attempt=2, shard=1, verdict="passed", began=1_000.0, ended=1_001.0)
     return report_of(
@@ -112,7 +123,10 @@ async def test_the_page_is_inert_in_a_real_browser(engine: Browser, tmp_path: Pa
     assert await tab.evaluate("window.owned === undefined && document.title.startsWith('</pre></title>')")
     assert await tab.locator("script").count() == 1
     assert await tab.locator("[onerror], [style], iframe, object, form").count() == 0
-    assert await tab.locator("img").count() == 2
+    widths = await tab.eval_on_selector_all(
+        "img", "all => Promise.all(all.map(one => one.decode().then(() => one.naturalWidth)))"
+    )
+    assert widths == [1, 2, 1, 2]
     assert "<script>document.title='owned'</script>" in shown
     assert "\\u202e" in shown
     assert [url for url in asked if not url.startswith("data:")] == [file.as_uri()]

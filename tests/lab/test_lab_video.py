@@ -1,5 +1,6 @@
 """Videos and Playwright's traces of the pytest plugin: real Chromium, paper phones, files decoded and compared."""
 
+import base64
 import hashlib
 import io
 import json
@@ -10,9 +11,10 @@ from dataclasses import dataclass
 import pytest
 from harness import World
 from harness.site import Site, serving
+from lab import lab_runs
 from lab_world import lab_world
 from PIL import Image
-from plugin_runs import InnerRun, environment_of, run_inner
+from plugin_runs import KILL_PHONE, InnerRun, environment_of, run_inner
 
 from lomi.lab.records import ArtifactRecord
 
@@ -20,11 +22,17 @@ pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.timeout(180)
 """A run starts pytest, its workers and phones: seconds on a quiet machine, a minute on a crowded one."""
 
+COLOURS = """<!doctype html><title>Colours</title><body style="margin:0;background:red">
+<button onclick="document.body.style.background = 'blue'">Paint</button>"""
+"""A red page that a click turns blue."""
+RED, BLUE = (255, 0, 0), (0, 0, 255)
+
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    """A local page."""
+    """A local page that a click paints."""
     with serving() as made:
+        made.pages["/colours"] = COLOURS
         yield made
 
 
@@ -75,19 +83,10 @@ def like(colour: tuple[int, int, int], wanted: tuple[int, int, int]) -> bool:
     return all(abs(one - other) < 24 for one, other in zip(colour, wanted, strict=True))
 
 
-RED, BLUE = (255, 0, 0), (0, 0, 255)
-
-
-COLOURS = """<!doctype html><title>Colours</title><body style="margin:0;background:red">
-<button onclick="document.body.style.background = 'blue'">Paint</button>"""
-"""A red page that a click turns blue."""
-
-
 def test_a_failing_test_leaves_a_video_from_before_to_after_its_click(
     pytester: pytest.Pytester, world: World, site: Site
 ) -> None:
     """Red before the click, blue after it, each for as long as it was shown; Playwright's trace lies beside it."""
-    site.pages["/colours"] = COLOURS
     source = f"""
     import time
     def test_page(page):
@@ -116,3 +115,127 @@ def test_a_failing_test_leaves_a_video_from_before_to_after_its_click(
         assert {f"resources/{name}" for name in shown} <= set(trace.namelist())
     assert "trace.jsonl" in kept
     assert "video: " in ran.output
+
+
+def of_page(site: Site, body: str, name: str = "page") -> str:
+    """A test that opens the red page."""
+    return f"""
+    def test_{name}(page):
+        import time
+        page.goto("{site.origin}/colours")
+        {body}
+    """
+
+
+def test_on_off_and_on_failure_are_what_they_say(pytester: pytest.Pytester, world: World, site: Site) -> None:
+    """`on` keeps that of a passing test too, `retain-on-failure` only the failing one's, `off` none."""
+    source = of_page(site, "page.click('Paint')", "good") + of_page(site, "assert False", "bad")
+    videos = {}
+    for how in ("on", "off", "retain-on-failure"):
+        ran = run_inner(pytester, source, f"--video={how}", "--tracing=off", environment=environment_of(world))
+        ran.result.assert_outcomes(passed=1, failed=1)
+        videos[how] = [sum(one.kind == "video" for one in record.artifacts) for record in ran.records]
+        assert not any(one.kind == "trace" for record in ran.records for one in record.artifacts)
+        (ran.folder / "left" / "records.jsonl").unlink()
+    assert videos == {"on": [1, 1], "off": [0, 0], "retain-on-failure": [0, 1]}
+
+
+def test_ten_seconds_of_a_still_screen_cost_few_frames(pytester: pytest.Pytester, world: World, site: Site) -> None:
+    """Frames come with changes: a page that rests for ten seconds has hardly any, and they last as long as it did."""
+    source = of_page(site, "time.sleep(10)")
+    ran = run_inner(pytester, source, "--video=on", "--tracing=off", environment=environment_of(world))
+    frames = frames_of(content_of(ran, kept_of(ran)["video.webp"]))
+    assert len(frames) <= 6
+    assert 10_000 <= sum(one.lasts for one in frames) < 40_000
+
+
+def test_a_page_that_closes_midway_leaves_what_it_showed(pytester: pytest.Pytester, world: World, site: Site) -> None:
+    """Closed by the test itself, which then fails: red and blue are there, and that its trace ended is told."""
+    source = of_page(site, "page.click('Paint'); time.sleep(0.3); page.close(); assert False")
+    ran = run_inner(pytester, source, "--video=retain-on-failure", environment=environment_of(world))
+    ran.result.assert_outcomes(failed=1)
+    assert ran.outcomes() == [("test_page", 1, "failed")]
+    frames = frames_of(content_of(ran, kept_of(ran)["video.webp"]))
+    assert any(like(one.colour, RED) for one in frames)
+    assert like(frames[-1].colour, BLUE)
+    assert "page-trace.zip: " in ran.output
+
+
+def test_a_phone_that_is_killed_midway_leaves_what_it_showed(pytester: pytest.Pytester, world: World) -> None:
+    """Kill -9: the attempt is infra, its video holds more than one picture; the next attempt has one of its own."""
+    source = (
+        f"HOME = {str(world.root)!r}\n"
+        + KILL_PHONE
+        + """
+import time
+TRIES = []
+def test_dies(phone):
+    TRIES.append(phone.generation)
+    phone.launch("lomi.paper.form")
+    phone.type("before the end", into="name")
+    time.sleep(0.6)
+    if len(TRIES) == 1:
+        kill_phone(phone)
+    phone.tap("Submit")
+    assert False
+"""
+    )
+    ran = run_inner(pytester, source, "--video=retain-on-failure", environment=environment_of(world))
+    assert ran.outcomes() == [("test_dies", 1, "infra_error"), ("test_dies", 2, "failed")], ran.output
+    videos = [kept_of(ran, number)["video.webp"] for number in (0, 1)]
+    assert [one.generation for one in videos] == [record.leased[0].generation for record in ran.records]
+    for video in videos:
+        frames = frames_of(content_of(ran, video))
+        assert len(frames) > 1
+        assert all(one.lasts > 0 for one in frames)
+
+
+def test_each_worker_records_its_own_phone(pytester: pytest.Pytester, world: World) -> None:
+    """Two workers of pytest-xdist: two videos of two generations, and what each phone showed differs."""
+    source = """
+    import time
+    import pytest
+    def show(phone, app):
+        phone.launch("lomi.paper." + app)
+        time.sleep(0.5)
+        assert False
+    @pytest.mark.xdist_group("one")
+    def test_form(phone):
+        show(phone, "form")
+    @pytest.mark.xdist_group("two")
+    def test_list(phone):
+        show(phone, "list")
+    """
+    ran = run_inner(
+        pytester, source, "--video=retain-on-failure", "-n", "2", "--dist=loadgroup", environment=environment_of(world)
+    )
+    videos = [
+        (artifact.generation, content_of(ran, artifact))
+        for record in ran.records
+        for artifact in record.artifacts
+        if artifact.kind == "video"
+    ]
+    assert {record.worker for record in ran.records} == {"gw0", "gw1"}
+    assert len({generation for generation, _ in videos}) == len(videos) == 2
+    assert len({content for _, content in videos}) == 2
+
+
+def test_a_report_shows_the_video_and_verify_holds_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """`lomi lab run`: the video is inside the page, its file under its hash; one changed byte is a difference."""
+    plan = '[tests]\narguments = ["-p", "lomi.lab.plugin", "--video=retain-on-failure"]\n'
+    plan += "[pool]\nphones = 1\n[broker]\n"
+    body = "def test_a(phone):\n    phone.launch('lomi.paper.form')\n    assert False\n"
+    root = tmp_path_factory.mktemp("l")
+    ran = lab_runs.run(lab_runs.write_project(root, plan, {"tests/test_one.py": body}))
+    attempt = ran.test("::test_a").attempts[0]
+    (video,) = [one for one in attempt.artifacts if one.kind == "video"]
+    assert video.generation in attempt.generations
+    (path,) = (ran.folder / "attempts" / "0001" / "1").glob("*.webp")
+    content = path.read_bytes()
+    assert hashlib.sha256(content).hexdigest() == video.sha256
+    assert base64.b64encode(content).decode() in (ran.folder / "report.html").read_text(encoding="utf-8")
+    code, said = lab_runs.verify(ran.folder)
+    assert code == 0, said
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    code, said = lab_runs.verify(ran.folder)
+    assert (code, path.name in said) == (1, True)

@@ -82,6 +82,7 @@ class Evidence:
         """A file that the broker holds as an artifact."""
         try:
             path = self._made() / name
+            path.unlink(missing_ok=True)
             if (artifact_id := self._tried(name, partial(fetch, path))) is not None:
                 with path.open("rb") as file:
                     sha256 = hashlib.file_digest(file, "sha256").hexdigest()

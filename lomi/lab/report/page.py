@@ -5,13 +5,14 @@ from importlib.resources import files
 from lomi.lab.engine import Shelf
 from lomi.lab.report.lanes import lane_chart, lane_table
 from lomi.lab.report.model import RunReport, ShardReport, TestReport, path_of
-from lomi.lab.shard import Attempt, ReceiptNote
-from lomi.report.document import base_style, document, png_source
+from lomi.lab.shard import Artifact, Attempt, ReceiptNote
+from lomi.report.document import base_style, document, png_source, video_source
 from lomi.report.markup import element, inert, listed
-from lomi.report.picture import png_size
+from lomi.report.picture import png_size, video_size
 
 MOST_PICTURES = 24 << 20
-"""Bytes of pictures inside the page; more are linked."""
+"""Bytes of pictures and videos inside the page; more are linked."""
+_SHOWN = {"picture": (png_size, png_source), "video": (video_size, video_source)}
 _MOST_TEXT = 12_000
 _WORDS = {
     "passed": "Passed",
@@ -70,24 +71,28 @@ def _header(run: RunReport) -> str:
 
 
 class _Gallery:
-    """Pictures inside the page, as long as there is room."""
+    """Pictures and videos inside the page, as long as there is room."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._left = MOST_PICTURES
 
-    def picture(self, sha256: str, words: str) -> str | None:
-        """The picture; None when it is none, or when the page is full."""
+    def picture(self, artifact: Artifact) -> str | None:
+        """The picture or video; None when it is none, or when the page is full."""
+        if artifact.kind not in _SHOWN:
+            return None
+        size_of, source_of = _SHOWN[artifact.kind]
         try:
-            content = self._shelf.path_of(sha256).read_bytes()
+            content = self._shelf.path_of(artifact.sha256).read_bytes()
         except KeyError:
             return None
-        size = png_size(content)
+        size = size_of(content)
         if size is None or len(content) > self._left:
             return None
         self._left -= len(content)
         wide, high = size
-        return f'<img src="{png_source(content)}" width="{wide}" height="{high}" loading="lazy" alt="{inert(words)}">'
+        words = inert(artifact.name)
+        return f'<img src="{source_of(content)}" width="{wide}" height="{high}" loading="lazy" alt="{words}">'
 
 
 def _test(test: TestReport, gallery: _Gallery, *, opened: bool) -> str:
@@ -130,7 +135,7 @@ def _attempt(test: TestReport, attempt: Attempt, gallery: _Gallery) -> str:
     for place, artifact in enumerate(attempt.artifacts, 1):
         path = path_of(test, attempt, artifact, place)
         link = element("a", inert(artifact.name), href=path)
-        image = gallery.picture(artifact.sha256, artifact.name) if artifact.kind == "picture" else None
+        image = gallery.picture(artifact)
         if image is not None:
             figures += element("figure", image + element("figcaption", link))
         said = f" {artifact.kind}, {artifact.bytes} bytes, SHA-256 {artifact.sha256}"
