@@ -10,6 +10,7 @@ from devices import observing, readback, state
 from devices.actor.actor import DeviceActor
 from devices.actor.life import Host, Lanes
 from devices.adb.shell import ShellLane
+from devices.app_processes import AppProcesses
 from devices.capture import Capture, Picture, bounded, check_png, grab
 from devices.faults import CaptureFailed, ChannelLost, TargetRefused, TreeUnavailable
 from devices.geometry import Screen
@@ -41,12 +42,13 @@ class Target:
 class Eyes:
     """Reads one phone. Everything here may be retried: nothing is dispatched."""
 
-    def __init__(self, actor: DeviceActor, host: Host) -> None:
+    def __init__(self, actor: DeviceActor, host: Host, processes: AppProcesses) -> None:
         self._actor = actor
         self._host = host
         self._ids = itertools.count(1)
         self._book = SnapshotBook("", self._ids)
         self._looker = Looker()
+        self._processes = processes
         self._crashes: frozenset[Crash] = frozenset()
         self._acted_at = 0.0
 
@@ -83,7 +85,7 @@ class Eyes:
         try:
             async with asyncio.timeout(within):
                 for _ in range(2):
-                    seen = await self._looker.look(lanes.look, within=within)
+                    seen = await self._look(running, lanes, within)
                     if seen.tree is not None:
                         return self._keep(running, seen, settled=True, shown=shown)
                     fault = seen.fault
@@ -114,7 +116,7 @@ class Eyes:
         settled = False
         while True:
             began = world.monotonic()
-            seen = await self._looker.look(lanes.look, within=12.0)
+            seen = await self._look(running, lanes, 12.0)
             now = world.monotonic()
             changed = before is None or seen.tree is None or not diff.same_picture(before.tree, seen.tree)
             repeated = (
@@ -147,6 +149,14 @@ class Eyes:
             reason=None if last.fault is None else last.fault.reason,
             took_s=world.monotonic() - start,
         )
+
+    async def _look(self, running: Running, lanes: Lanes, within: float) -> Seen:
+        """One look; whoever crashed is noted with its process, whose log is asked for next."""
+        seen = await self._looker.look(lanes.look, within=within)
+        for crash in seen.crashes:
+            if crash.pid:
+                self._processes.note(running.identity.generation, crash.package, crash.pid)
+        return seen
 
     async def present(self, *, generation: str | None = None, within: float = 12.0) -> Snapshot:
         """What is there now.

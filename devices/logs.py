@@ -1,4 +1,8 @@
-"""Recent log lines of one package's main process: a bounded page of a snapshot that may have gaps."""
+"""Recent log lines of one package's main process: a bounded page of a snapshot that may have gaps.
+
+Of a process that has ended by itself the log is what people want most: its last lines, and what the crash log has of
+it, are given as long as its number is known and no other process has taken that.
+"""
 
 import re
 from collections import OrderedDict
@@ -6,8 +10,11 @@ from dataclasses import dataclass
 
 from devices.actor.actor import DeviceActor
 from devices.actor.life import Host
+from devices.adb.shell import ShellLane
+from devices.app_processes import AppProcesses
 from devices.faults import PackageRefused
 from devices.packages import check_package
+from devices.state import CRASH_LINE, crash_entry, crashes_in
 
 _MAX_LINES, _MAX_LINE, _MAX_TOTAL = 256, 2048, 65536
 _KEPT, _KEPT_S = 8, 60.0
@@ -16,10 +23,14 @@ PRIORITIES = ("V", "D", "I", "W", "E", "F")
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Lines oldest first; `next_cursor` continues in the same snapshot; `truncated`: lines were cut or left out."""
+    """Lines oldest first; `next_cursor` continues in the same snapshot; `truncated`: lines were cut or left out.
+
+    Of a process that has `ended` the crash log's lines follow the others, and the last line says so.
+    """
 
     package: str
     process_id: int
+    ended: bool
     lines: tuple[str, ...]
     next_cursor: str | None
     truncated: bool
@@ -30,6 +41,7 @@ class _Kept:
     package: str
     priority: str
     process_id: int
+    ended: bool
     lines: tuple[str, ...]
     truncated: bool
     taken: float
@@ -38,9 +50,10 @@ class _Kept:
 class Logs:
     """Log pages of one phone; a snapshot is kept for a minute so that a cursor pages through one truth."""
 
-    def __init__(self, actor: DeviceActor, host: Host) -> None:
+    def __init__(self, actor: DeviceActor, host: Host, processes: AppProcesses) -> None:
         self._actor = actor
         self._host = host
+        self._processes = processes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def page(
@@ -49,8 +62,8 @@ class Logs:
         """A page of at most `limit` lines of at least `priority` (one of V D I W E F).
 
         Raises:
-            PackageRefused: bad_name, not_installed, shared_uid, no_process, bad_priority, or bad_cursor for one that is
-                not kept.
+            PackageRefused: bad_name, not_installed, shared_uid, bad_priority, no_process where none runs and none that
+                ended by itself is known, or bad_cursor for one that is not kept.
             NotRunning, ChannelLost: the device cannot be asked.
         """
         check_package(package)
@@ -78,28 +91,60 @@ class Logs:
         end = start + limit
         more = end < len(kept.lines)
         return LogPage(
-            package, kept.process_id, kept.lines[start:end], f"{key}.{end}" if more else None, kept.truncated
+            package=package,
+            process_id=kept.process_id,
+            ended=kept.ended,
+            lines=kept.lines[start:end],
+            next_cursor=f"{key}.{end}" if more else None,
+            truncated=kept.truncated,
         )
 
     async def _read(self, package: str, priority: str, generation: str | None) -> _Kept:
-        _, lanes = self._actor.usable(generation)
-        uid_line = f"dumpsys package {package} | grep -E 'userId=|sharedUser='; echo ~~; pidof {package}"
-        uids, _, pids = (await lanes.look.run(uid_line, within=8.0)).text.partition("~~\n")
-        if "sharedUser=" in uids:
+        running, lanes = self._actor.usable(generation)
+        told = f"dumpsys package {package} | grep -E 'userId=|sharedUser=|stopped='; echo ~~; pidof {package}"
+        about, _, pids = (await lanes.look.run(told, within=8.0)).text.partition("~~\n")
+        if "sharedUser=" in about:
             raise PackageRefused("shared_uid", f"{package} shares its user id with other packages")
-        if not pids.split():
-            installed = await lanes.look.run(f"pm path {package}", within=8.0)
-            reason = "no_process" if installed.text.startswith("package:") else "not_installed"
-            raise PackageRefused(reason, f"{package} has no main process")
-        process_id = int(pids.split()[0])
+        life = running.identity.generation
+        wanted = PRIORITIES[PRIORITIES.index(priority) :]
+        last_words: list[str] = []
+        if pids.split():
+            process_id = int(pids.split()[0])
+            self._processes.note(life, package, process_id)
+        else:
+            process_id, crash = await self._ended(lanes.look, package, life, stopped=_STOPPED.search(about) is not None)
+            last_words = [one for one in crash if (match := _THREADTIME.match(one)) and match["priority"] in wanted]
+            last_words = ["--------- beginning of crash", *last_words] if last_words else []
+            last_words.append(f"--------- process {process_id} has ended")
         line = f"logcat -d -b main -v threadtime -t 2000 --pid={process_id} '*:{priority}'"
         answer = await lanes.look.run(line, within=8.0, limit=4 << 20)
-        wanted = PRIORITIES[PRIORITIES.index(priority) :]
         lines = [one for one in answer.text.splitlines() if _belongs(one, process_id, wanted)]
-        kept, truncated = _bounded(lines)
-        return _Kept(package, priority, process_id, kept, truncated, self._host.world.monotonic())
+        kept, truncated = _bounded(lines + last_words)
+        now = self._host.world.monotonic()
+        return _Kept(package, priority, process_id, bool(last_words), kept, truncated, now)
+
+    async def _ended(
+        self, lane: ShellLane, package: str, generation: str, *, stopped: bool
+    ) -> tuple[int, tuple[str, ...]]:
+        """The process that a package had last, and what the crash log has of it.
+
+        Raises:
+            PackageRefused: not_installed; no_process where none is known, a person stopped it, or its number is taken.
+        """
+        if not (await lane.run(f"pm path {package}", within=8.0)).text.startswith("package:"):
+            raise PackageRefused("not_installed", f"{package} is not installed")
+        crashes, _, alive = (await lane.run(f"{CRASH_LINE}; echo ~~; ps -A", within=8.0)).text.partition("~~\n")
+        for crash in crashes_in(crashes):
+            if crash.package == package and crash.pid:
+                self._processes.note(generation, package, crash.pid)
+        process_id = self._processes.last(generation, package)
+        taken = {words[1] for row in alive.splitlines() if len(words := row.split()) > 1}
+        if stopped or process_id is None or str(process_id) in taken:
+            raise PackageRefused("no_process", f"{package} has no main process")
+        return process_id, crash_entry(crashes, process_id)
 
 
+_STOPPED = re.compile(r"User 0:.*\bstopped=true\b")
 _THREADTIME = re.compile(r"^\d\d-\d\d \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) +\d+ (?P<priority>[VDIWEFA]) ")
 
 

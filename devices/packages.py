@@ -10,6 +10,7 @@ from devices.actor.actor import DeviceActor
 from devices.actor.life import Host
 from devices.adb.shell import Answer, ShellLane, quote
 from devices.apk import read_apk
+from devices.app_processes import AppProcesses
 from devices.faults import ChannelLost, PackageRefused
 
 _PACKAGE = re.compile(r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$")
@@ -95,9 +96,10 @@ def verdict_of(output: str) -> tuple[str, str] | None:
 class Packages:
     """Package calls of one phone. At most `installs` of the whole fleet run at once."""
 
-    def __init__(self, actor: DeviceActor, host: Host) -> None:
+    def __init__(self, actor: DeviceActor, host: Host, processes: AppProcesses) -> None:
         self._actor = actor
         self._host = host
+        self._processes = processes
 
     async def version(self, package: str, *, generation: str | None = None) -> Version | None:
         """The installed version, None when the package is not installed.
@@ -156,7 +158,7 @@ class Packages:
             PackageRefused: bad_name, not_installed or no_launcher before anything is sent, not_delivered after it.
             NotRunning, ChannelLost: the device cannot be asked; effect unknown once the intent was sent.
         """
-        _, lanes = self._actor.usable(generation)
+        running, lanes = self._actor.usable(generation)
         check_package(package)
         if activity is None:
             component = await self._launcher(lanes.look, package)
@@ -167,7 +169,17 @@ class Packages:
             line = f"am start -W -n {quote(component)}"
         self._actor.usable(generation)
         await lanes.act.run(line, within=40.0, effect=effect, check=_delivered)
+        await self._note_process(running.identity.generation, lanes.look, package)
         return Launched(package, activity)
+
+    async def _note_process(self, generation: str, lane: ShellLane, package: str) -> None:
+        """Note what was launched for its log; the launch stands whether or not the device says it."""
+        try:
+            pids = (await lane.run(f"pidof {package}", within=5.0)).text.split()
+        except ChannelLost:
+            return
+        if pids and pids[0].isdecimal():
+            self._processes.note(generation, package, int(pids[0]))
 
     async def _launcher(self, lane: ShellLane, package: str) -> str:
         answer = await lane.run(

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from devices.actor.actor import DeviceActor
 from devices.actor.life import Host, Phase
 from devices.adb.shell import Answer, run_once
+from devices.app_processes import AppProcesses
 from devices.eyes import Eyes
 from devices.faults import DeviceFault, NotRunning, StopUnconfirmed
 from devices.frames import FrameFeed
@@ -27,10 +28,11 @@ class Phone:
     def __init__(self, actor: DeviceActor, host: Host, group: asyncio.TaskGroup) -> None:
         self._actor = actor
         self._host = host
-        self.eyes = Eyes(actor, host)
+        processes = AppProcesses()
+        self.eyes = Eyes(actor, host, processes)
         self.hands = Hands(actor, self.eyes)
-        self.packages = Packages(actor, host)
-        self.logs = Logs(actor, host)
+        self.packages = Packages(actor, host, processes)
+        self.logs = Logs(actor, host, processes)
         self.frames = FrameFeed(actor, host, group)
 
     @property

@@ -11,6 +11,7 @@ _FRAMES = re.compile(r"^app: state=(?P<state>\w+) VSyncState=\{[^}\n]*\bcount=(?
 _FATAL = re.compile(r"FATAL EXCEPTION: (?P<thread>.*)")
 _PROCESS = re.compile(r"Process: (?P<package>[\w.:]+), PID: (?P<pid>\d+)")
 _NATIVE = re.compile(r"pid: (?P<pid>\d+), tid: \d+(?:, name: .*?)?\s+>>> (?P<package>.+?) <<<")
+_THREADTIME = re.compile(r"^\d\d-\d\d \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
 _ANR = re.compile(r"ANR in (?P<package>[\w.]+)")
 
 ROTATION_LINE = "dumpsys display | grep -E 'DisplayViewport|orientation='"
@@ -88,6 +89,18 @@ def crashes_in(text: str) -> tuple[Crash, ...]:
         elif match := _ANR.search(line):
             found.append(Crash("anr", match["package"], 0, _message(line)[:200]))
     return tuple(found)
+
+
+def crash_entry(text: str, process_id: int) -> tuple[str, ...]:
+    """The lines of a crash log that are about one process: its own, and those of the one that reports its fault."""
+    writers = {process_id}
+    lines = text.splitlines()
+    for line in lines:
+        told = _NATIVE.search(line)
+        if told is not None and int(told["pid"]) == process_id and (stamp := _THREADTIME.match(line)):
+            writers.add(int(stamp["pid"]))
+    stamps = ((line, _THREADTIME.match(line)) for line in lines)
+    return tuple(line for line, stamp in stamps if stamp is not None and int(stamp["pid"]) in writers)
 
 
 def _message(line: str) -> str:

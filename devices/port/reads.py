@@ -103,4 +103,6 @@ class AndroidReads:
             next_cursor=page.next_cursor,
             truncated=page.truncated,
         )
-        return Reply(data=log, text="\n".join(page.lines) or "no lines of that priority")
+        words = "\n".join(page.lines) or "no lines of that priority"
+        ended = f"process {page.process_id} of {page.package} has ended: its last lines, then the crash log's\n"
+        return Reply(data=log, text=ended + words if page.ended else words)

@@ -82,6 +82,7 @@ class Phone:
         self.changed_properties: dict[str, str] = {}
         self.processes: dict[str, int] = {}
         self.next_pid = 2000
+        self.stopped: set[str] = set()
         self.density_override: int | None = None
         self.size_override: tuple[int, int] | None = None
         self.sleep_at: float | None = None
@@ -186,6 +187,7 @@ class Phone:
         """An app's process is needed; true when it had to be started."""
         if package in self.processes:
             return False
+        self.stopped.discard(package)
         self.processes[package] = self.next_pid
         self.next_pid += 7
         self.write_log("I", "ActivityManager", f"Start proc {self.processes[package]}:{package}", buffer="system")

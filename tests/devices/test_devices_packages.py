@@ -11,6 +11,7 @@ from device_rig import a_fleet, a_phone, journal, on_device, spec_for
 
 from devices.faults import DeviceFault, PackageRefused
 from devices.hands import RefAt
+from devices.state import crash_entry
 
 FORM = "lomi.paper.form"
 TALK = "lomi.test.talk"
@@ -166,3 +167,35 @@ async def test_log_pages_follow_one_snapshot(tmp_path: Path) -> None:
         dead = await fault_of(phone.logs.page(TALK, priority="V", limit=1))
         assert dead is not None
         assert dead.reason == "no_process"
+
+
+async def test_the_last_process_s_log_is_given_only_while_its_number_is_its_own(tmp_path: Path) -> None:
+    """Ended by the system: its last lines, and that it ended. Once another process has that number: nothing of it."""
+    async with a_phone(tmp_path, apps=TALKER) as phone:
+        await phone.packages.launch(TALK)
+        snapshot = await phone.eyes.snapshot()
+        index = next(node.index for node in snapshot.tree.nodes if snapshot.tree.labels[node.index] == "Say")
+        await phone.hands.tap(RefAt(snapshot.id, snapshot.refs[index]))
+        await on_device(phone, f"am kill {TALK}")
+        page = await phone.logs.page(TALK, priority="V", limit=64)
+        assert page.ended
+        assert [line.rpartition(": ")[2] for line in page.lines] == [
+            "hello", f"--------- process {page.process_id} has ended"
+        ]  # fmt: skip
+        other = int((await on_device(phone, "pidof com.android.systemui")).strip())
+        assert phone.identity is not None
+        phone.logs._processes.note(phone.identity.generation, TALK, other)
+        taken = await fault_of(phone.logs.page(TALK, priority="V", limit=64))
+        assert taken is not None
+        assert taken.reason == "no_process"
+
+
+def test_a_native_crash_is_told_by_the_process_that_reports_it() -> None:
+    """The lines of the crashed process, and the report that another one writes of it; nothing of other crashes."""
+    log = (
+        "11-30 08:00:00.000  2007  2007 E AndroidRuntime: its own\n"
+        "11-30 08:00:00.001  3100  3100 F DEBUG   : *** *** ***\n"
+        "11-30 08:00:00.002  3100  3100 F DEBUG   : pid: 2007, tid: 2009, name: worker  >>> my.app <<<\n"
+        "11-30 08:00:00.003  3200  3200 F DEBUG   : pid: 2008, tid: 2008, name: other  >>> other.app <<<\n"
+    )
+    assert [line.split()[2] for line in crash_entry(log, 2007)] == ["2007", "3100", "3100"]

@@ -115,6 +115,11 @@ def _has_activity(package: Installed, activity: str) -> bool:
 
 
 async def _force_stop(call: Call) -> int:
+    call.phone.stopped.update(call.options("--user")[1])
+    return await _end_app(call)
+
+
+async def _end_app(call: Call) -> int:
     _, names = call.options("--user")
     for name in names:
         call.phone.died(name)
@@ -192,7 +197,7 @@ async def _nothing(_call: Call) -> int:
 
 
 _VERBS: dict[str, Command] = {
-    "start": _start, "start-activity": _start, "force-stop": _force_stop, "stop-app": _force_stop, "kill": _force_stop,
+    "start": _start, "start-activity": _start, "force-stop": _force_stop, "stop-app": _end_app, "kill": _end_app,
     "broadcast": _broadcast, "stack": _stack, "get-current-user": _current_user, "instrument": _instrument,
     "crash": _crash, "hang": _hang, "kill-all": _nothing, "startservice": _nothing, "start-service": _nothing,
     "wait-for-broadcast-idle": _nothing, "start-foreground-service": _nothing, "switch-user": _nothing,

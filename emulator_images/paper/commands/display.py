@@ -252,6 +252,7 @@ def _package_text(phone: Phone, package: Installed) -> str:
         return phone.clock.local(second).strftime("%Y-%m-%d %H:%M:%S")
 
     signed = f"{_hash(package.signature)} version:2, signatures:[{package.signature[:8]}]"
+    stopped = str(package.name in phone.stopped).lower()
     flags = ("" if package.third_party else "SYSTEM ") + ("DEBUGGABLE " if package.debuggable else "")
     lines = [
         f"  Package [{package.name}] ({_hash(package.name)}):",
@@ -267,7 +268,7 @@ def _package_text(phone: Phone, package: Installed) -> str:
         f"    lastUpdateTime={stamp(package.updated_at)}",
         f"    signatures=PackageSignatures{{{signed}, past signatures:[]}}",
         f"    firstInstallTime={stamp(package.installed_at)}",
-        "    User 0: ceDataInode=1 installed=true hidden=false suspended=false stopped=false enabled=0",
+        f"    User 0: ceDataInode=1 installed=true hidden=false suspended=false stopped={stopped} enabled=0",
         "      runtime permissions:",
     ]
     lines += [f"        {name}: granted={str(held).lower()}" for name, held in package.permissions.items()]

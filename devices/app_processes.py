@@ -1,0 +1,31 @@
+"""Which processes an app had: a package's log outlives its process, and only a number leads to it."""
+
+from collections import OrderedDict
+
+_MOST_PACKAGES, _MOST_PIDS = 64, 4
+
+
+class AppProcesses:
+    """The main processes that packages were seen to have, in one generation of one phone."""
+
+    def __init__(self) -> None:
+        self._generation = ""
+        self._seen: OrderedDict[str, list[int]] = OrderedDict()
+
+    def note(self, generation: str, package: str, process_id: int) -> None:
+        """A package was seen with a process; numbers of another generation are forgotten."""
+        if generation != self._generation:
+            self._generation = generation
+            self._seen.clear()
+        known = self._seen.setdefault(package, [])
+        if process_id not in known:
+            known.append(process_id)
+            del known[:-_MOST_PIDS]
+        self._seen.move_to_end(package)
+        while len(self._seen) > _MOST_PACKAGES:
+            self._seen.popitem(last=False)
+
+    def last(self, generation: str, package: str) -> int | None:
+        """The latest process that a package was seen with, None where none was."""
+        known = self._seen.get(package) if generation == self._generation else None
+        return known[-1] if known else None
