@@ -58,7 +58,12 @@ class Phone(PhoneScreen):
     async def type(
         self, text: str, into: PhoneTarget | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> Act[AndroidInput]:
-        """Commit text to the focused field, any Unicode; with `into` that field is tapped first."""
+        """Commit text to the focused field, any Unicode; with `into` that field is tapped first.
+
+        Raises:
+            OutcomeUnknownError: the field holds something else (`text_differs`), or nothing can be read back
+                (`text_not_confirmed`), as of a password.
+        """
         if into is not None:
             await self.tap(into, timeout_s=timeout_s)
         return await self._input(android.CommitText(text=text))
