@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import struct
+from collections.abc import Mapping
 from io import BytesIO
 from typing import Literal
 
@@ -70,6 +71,14 @@ class _Rect(msgspec.Struct, rename="camel"):
 class _Metrics(msgspec.Struct, rename="camel"):
     css_layout_viewport: _Rect = msgspec.field(default_factory=_Rect)
     css_content_size: _Rect = msgspec.field(default_factory=_Rect)
+
+
+class _Window(msgspec.Struct):
+    x: float = 0
+    y: float = 0
+    width: float = 0
+    height: float = 0
+    scale: float = 1
 
 
 class _Picture(msgspec.Struct):
@@ -154,10 +163,11 @@ async def capture(
     page.require_free()
     world = await page.main_world()
     if ref is None and not full_page:
-        measured, original = await asyncio.gather(_measured(page, world), _shoot(page, dict(_FORMAT), deadline_s))
-        metrics, device_scale = measured
+        # The picture is asked for first: its cost is mostly not the page's, which answers the other question meanwhile.
+        original, window = await asyncio.gather(_shoot(page, _FORMAT, deadline_s), _window(world))
         kind: Literal["viewport", "element", "full_page"] = "viewport"
-        clip = _viewport_clip(metrics)
+        clip = (window.x, window.y, window.width, window.height)
+        device_scale = window.scale
     else:
         metrics, device_scale = await _measured(page, world)
         kind = "full_page" if ref is None else "element"
@@ -200,6 +210,11 @@ async def _measured(page: Page, world: World) -> tuple[_Metrics, float]:
     return metrics, scale
 
 
+async def _window(world: World) -> _Window:
+    await asyncio.sleep(0)
+    return await world.call("windowNow", shape=_Window)
+
+
 def _viewport_clip(metrics: _Metrics) -> tuple[float, float, float, float]:
     view = metrics.css_layout_viewport
     return view.page_x, view.page_y, view.client_width, view.client_height
@@ -227,7 +242,7 @@ async def _element(
     return left, top, x + wide - left, y + high - top
 
 
-async def _shoot(page: Page, params: dict[str, object], deadline_s: float) -> bytes:
+async def _shoot(page: Page, params: Mapping[str, object], deadline_s: float) -> bytes:
     attempt = await page.unless_blocked(
         ask(page.session, "Page.captureScreenshot", params, _Picture, deadline_s=deadline_s), deadline_s + 1
     )

@@ -318,4 +318,6 @@ function adopt(host, root) {
 
 const scaleNow = () => devicePixelRatio;
 
+const windowNow = () => ({ x: scrollX, y: scrollY, width: innerWidth, height: innerHeight, scale: devicePixelRatio });
+
 const whereNow = () => where();
