@@ -2,8 +2,11 @@
 
 import asyncio
 import errno
+import fcntl
 import os
+import select
 import stat
+import struct
 import sys
 import termios
 from collections.abc import Callable
@@ -32,6 +35,25 @@ def _in_front(descriptor: int) -> bool:
     except OSError as error:
         # A terminal that is not the controlling one has no front and no back.
         return error.errno == errno.ENOTTY
+
+
+def _has_ended(descriptor: int) -> bool:
+    """Whether a pipe or socket has nobody at its other end and nothing left to be read."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN | getattr(select, "POLLRDHUP", 0))
+    gone = select.POLLHUP | select.POLLERR | select.POLLNVAL | getattr(select, "POLLRDHUP", 0)
+    if not any(events & gone for _, events in poll.poll(0)):
+        return False
+    try:
+        (left,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))
+    except OSError:
+        return True
+    return left == 0
+
+
+def _absence(word: str, why: str | None) -> str:
+    """How a question ends that is not answered by a yes."""
+    return word if why is None else f"{word}: nobody can be asked, {why}"
 
 
 class Terminal(Protocol):
@@ -64,7 +86,7 @@ class StandardTerminal:
         self._loop = loop
 
     def absent(self) -> str | None:
-        """Nobody answers from a file or a device such as /dev/null, from the background, or where nothing is open."""
+        """Nobody answers from a file or device, from the background, at the end of a pipe, or where none is open."""
         if sys.stdin is None or sys.stdin.closed:
             return "standard input is closed"
         descriptor = sys.stdin.fileno()
@@ -74,7 +96,9 @@ class StandardTerminal:
             return "standard input is closed"
         if os.isatty(descriptor):
             return None if _in_front(descriptor) else "lomi up runs in the background"
-        return None if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) else "standard input is no terminal"
+        if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+            return "standard input is no terminal"
+        return "standard input has ended" if _has_ended(descriptor) else None
 
     def show(self, text: str) -> None:
         """Print to stderr, so that stdout stays free for what a script reads."""
@@ -170,7 +194,7 @@ class PromptDecider:
         choice = "[y/N/all]" if self._apart else "[y/N]"
         shown.append(f"Approve? {choice} (no answer within {self._pairing_s:.0f} s is no)")
         if (absent := self._terminal.absent()) is not None:
-            self._terminal.show(f"{shown[1]}\ndeclined: nobody can be asked, {absent}")
+            self._terminal.show(f"{shown[1]}\n{_absence('declined', absent)}")
             return None
         self._terminal.forget_typed()
         self._terminal.show("\n".join(shown))
@@ -179,7 +203,7 @@ class PromptDecider:
         if word == "all" and self._apart:
             offered = msgspec.structs.replace(offered, scopes=offered.scopes | self._apart)
         elif word not in _YES:
-            self._terminal.show("expired" if said is None else "declined")
+            self._terminal.show("expired" if said is None else _absence("declined", self._terminal.absent()))
             return None
         self._terminal.show("approved")
         return offered
@@ -195,11 +219,12 @@ class PromptDecider:
                 f"{_question(request.plan.phrase)} (no answer within {request.expires_s:.0f} s is no)",
             ]
             if (absent := self._terminal.absent()) is not None:
-                self._terminal.show("\n".join([*shown[:-1], f"refused: nobody can be asked, {absent}"]))
+                self._terminal.show("\n".join([*shown[:-1], _absence("refused", absent)]))
                 return Decision(verdict="not_decided_here", plan_hash=request.plan_hash, by="prompt")
             self._terminal.forget_typed()
             self._terminal.show("\n".join(shown))
             said = await self._yes(request.expires_s, request.plan.phrase)
-            self._terminal.show("allowed" if said else "declined" if said is False else "expired")
+            declined = _absence("declined", self._terminal.absent())
+            self._terminal.show("allowed" if said else declined if said is False else "expired")
             verdict: Verdict = "approved" if said else "declined" if said is False else "expired"
             return Decision(verdict=verdict, plan_hash=request.plan_hash, by="prompt")

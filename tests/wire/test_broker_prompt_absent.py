@@ -2,6 +2,7 @@
 
 import os
 import pty
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,16 +51,32 @@ def _up(world: World, kind: str) -> "tuple[subprocess.Popen[str], list[int]]":
             Path(path).write_text("y\n" * 9, encoding="utf-8")
         file = os.open(path, os.O_RDONLY)
         opened, more = [file], {"stdin": file}
-    process = subprocess.Popen(
+    return _started(world, command, more.get("stdin")), opened
+
+
+def _started(world: World, command: list[str], given: int | None) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
         command,
+        stdin=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=world.environment(),
         start_new_session=True,
-        **more,
     )
-    return process, opened
+
+
+class _Held:
+    """One end of a pipe."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +86,10 @@ def _up(world: World, kind: str) -> "tuple[subprocess.Popen[str], list[int]]":
         ("file", "standard input is no terminal"),
         ("closed", "standard input is closed"),
         ("background", "lomi up runs in the background"),
-        ("pipe", None),
+        ("pipe", "standard input has ended"),
     ],
 )
-async def test_where_nobody_can_be_asked_every_client_is_declined(world: World, kind: str, why: str | None) -> None:
+async def test_where_nobody_can_be_asked_every_client_is_declined(world: World, kind: str, why: str) -> None:
     """It says so with a hint when it is up; the first client and the second read "declined"; nothing is a fault."""
     process, opened = _up(world, kind)
     try:
@@ -93,9 +110,32 @@ async def test_where_nobody_can_be_asked_every_client_is_declined(world: World, 
         for descriptor in opened:
             os.close(descriptor)
     assert "does not document" not in said
-    assert said.count("declined\n") == (2 if why is None else 1)
-    if why is not None:
-        assert (
-            f"nobody can be asked, {why}: every pairing is declined\nhint: `lomi up --headless --policy FILE`" in said
-        )
-        assert said.count(f"declined: nobody can be asked, {why}\n") == 2
+    assert said.count("declined\n") == 1
+    assert f"nobody can be asked, {why}: every pairing is declined\nhint: `lomi up --headless --policy FILE`" in said
+    assert said.count(f"declined: nobody can be asked, {why}\n") == 2
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+async def test_input_that_ends_under_a_question_declines_it_at_once(world: World, kind: str) -> None:
+    """The other end goes while the question stands: it is declined with the cause, and so is the next client."""
+    ours, theirs = socket.socketpair() if kind == "socket" else map(_Held, reversed(os.pipe()))
+    process = _started(world, [str(LOMI), "up", str(world.project)], theirs.fileno())
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "Lomi is up" in process.stdout.readline()
+        asking = world.launch(("call", "lomi_workspace_list"))
+        said = ""
+        while "Approve?" not in said:
+            said += process.stderr.readline()
+        ours.close()
+        assert asking.wait() == 1
+        assert asking.stderr().splitlines()[-2] == "Error: the pairing was declined, or nobody answered in time"
+        assert world.command("call", "lomi_workspace_list").code == 1
+        assert world.command("down").code == 0
+        rest = process.communicate(timeout=20)[1]
+    finally:
+        process.kill()
+        process.wait(10)
+        theirs.close()
+    assert rest.count("declined: nobody can be asked, standard input has ended\n") == 2
