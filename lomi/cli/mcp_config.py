@@ -10,6 +10,9 @@ from pathlib import Path
 
 import click
 
+from lomi.cli.failing import fail
+from lomi.cli.shown import printable
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -25,6 +28,29 @@ class Entry:
         return {**more, "command": self.command, "args": list(self.arguments), "env": dict(self.environment)}
 
 
+def _unescaped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+
+
+def _toml_escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def escaped(snippet: str, escape: Callable[[str], str], encoding: str) -> str:
+    """A snippet as it can be printed: what can't be seen is escaped, and all that is not ASCII where need be.
+
+    A host reads UTF-8, so a letter in the encoding of an older locale would not be the one that was meant.
+    """
+    wide = encoding.replace("-", "").lower() == "utf8"
+    return "".join(c if c == "\n" or (c.isprintable() and (wide or c.isascii())) else escape(c) for c in snippet)
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """One agent host: where its configuration lies, what goes in, and the command that puts it there, if it has one."""
@@ -34,6 +60,7 @@ class Host:
     snippet: Callable[[Entry], str]
     command: Callable[[Entry], str] | None = None
     after: str = ""
+    escape: Callable[[str], str] = _json_escape
 
 
 def _json(key: str, **more: object) -> Callable[[Entry], str]:
@@ -44,15 +71,15 @@ def _json(key: str, **more: object) -> Callable[[Entry], str]:
 
 
 def _toml(entry: Entry) -> str:
-    """Strings of JSON are strings of TOML too."""
+    """Strings of JSON are strings of TOML too, as long as they hold no pairs of surrogates."""
     lines = [
         f"[mcp_servers.{entry.name}]",
-        f"command = {json.dumps(entry.command)}",
-        f"args = {json.dumps(list(entry.arguments))}",
+        f"command = {_unescaped(entry.command)}",
+        f"args = {_unescaped(list(entry.arguments))}",
         "tool_timeout_sec = 120",
         "",
         f"[mcp_servers.{entry.name}.env]",
-        *(f"{name} = {json.dumps(value)}" for name, value in entry.environment.items()),
+        *(f"{name} = {_unescaped(value)}" for name, value in entry.environment.items()),
     ]
     return "\n".join(lines)
 
@@ -85,6 +112,7 @@ HOSTS: dict[str, Host] = {
         _toml,
         _added("codex mcp add", "--env"),
         "in Codex: /mcp",
+        _toml_escape,
     ),
     "gemini": Host(
         "Gemini CLI",
@@ -123,18 +151,27 @@ def mcp_config(
     """
     if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
         raise click.UsageError("--name takes letters, digits, '-' and '_'")
+    if label is not None and (not 1 <= len(label) <= 80 or not label.isprintable()):
+        raise click.UsageError("--label takes 1 to 80 characters without control characters")
     host, entry = HOSTS[client], entry_of(name, label or client, profile, tools)
+    _require_text(entry)
     command = host.command(entry) if host.command else None
     if as_json:
         said = {"client": host.title, "where": host.where, "snippet": host.snippet(entry), "command": command}
-        click.echo(json.dumps(said, ensure_ascii=False))
+        click.echo(json.dumps(said))
         return
     click.echo(f"# {host.title}: {host.where}", err=True)
-    click.echo(host.snippet(entry))
+    click.echo(escaped(host.snippet(entry), host.escape, sys.stdout.encoding))
     if command is not None:
         click.echo(f"# or: {command}", err=True)
     if host.after:
         click.echo(f"# then {host.after}", err=True)
+
+
+def _require_text(entry: Entry) -> None:
+    for text in (entry.command, *entry.arguments, *entry.environment.values()):
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            fail(f"{printable(text)} is no UTF-8, and no host's configuration can hold it", "choose another LOMI_HOME")
 
 
 def entry_of(name: str, label: str, profile: str | None, tools: str | None) -> Entry:

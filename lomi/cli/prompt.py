@@ -45,7 +45,7 @@ def _has_ended(descriptor: int) -> bool:
     if not any(events & gone for _, events in poll.poll(0)):
         return False
     try:
-        (left,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))
+        left: int = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))[0]
     except OSError:
         return True
     return left == 0

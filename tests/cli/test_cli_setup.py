@@ -75,6 +75,43 @@ def test_mcp_config_prints_the_snippet_alone(world: World) -> None:
     assert lomi(world, "mcp-config", "emacs").code == 2
 
 
+AWKWARD = {
+    "beyond the first plane": "/tmp/📱 李/𝕷",
+    "quotes and backslashes": """/tmp/a"b'c\\d $HOME `x`""",
+    "control characters": "/tmp/a\tb\nc\x01\x7f\x85\u2028\u202e",
+}
+
+
+@pytest.mark.parametrize("locale", ["C.UTF-8", "ISO-8859-1"])
+@pytest.mark.parametrize("case", AWKWARD)
+def test_every_snippet_holds_the_home_as_it_is(bare: dict[str, str], tmp_path: Path, case: str, locale: str) -> None:
+    """Whatever the path of the home and the encoding, the printed bytes are UTF-8 that its host's format reads back."""
+    more = {"PYTHONUTF8": "0", "PYTHONIOENCODING": locale} if locale != "C.UTF-8" else {"LC_ALL": locale}
+    environment = {**bare, **more, "LOMI_HOME": AWKWARD[case]}
+
+    def snippet(name: str) -> bytes:
+        ran = subprocess.run(
+            [LOMI, "mcp-config", name], env=environment, cwd=tmp_path, capture_output=True, timeout=40, check=True
+        )
+        return ran.stdout
+
+    with ThreadPoolExecutor(2) as pool:
+        for name, printed in zip(HOSTS, pool.map(snippet, HOSTS), strict=True):
+            assert _server(name, printed.decode())["env"]["LOMI_HOME"] == AWKWARD[case]
+            assert all(c == "\n" or c.isprintable() for c in printed.decode())
+
+
+def test_a_home_that_no_configuration_can_hold_is_refused(bare: dict[str, str], tmp_path: Path) -> None:
+    """A path that is no UTF-8 is said on one line; so is a label that the broker would not take."""
+    ran = lomi_in({**bare, "LOMI_HOME": "/tmp/\udcff"}, "mcp-config", "codex", cwd=tmp_path)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines() == [
+        "Error: /tmp/\\udcff is no UTF-8, and no host's configuration can hold it",
+        "hint: choose another LOMI_HOME",
+    ]
+    assert lomi_in(bare, "mcp-config", "codex", "--label", "a\nb", cwd=tmp_path).code == 2
+
+
 def test_images_are_locked_verified_and_created(bare: dict[str, str], tmp_path: Path) -> None:
     """A paper image is listed as simulated, locked, verified against its lock, made into an AVD; drift is refused."""
 
