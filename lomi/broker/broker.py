@@ -9,6 +9,7 @@ from lomi.broker.connections import Connections, Faces
 from lomi.broker.counters import Counters
 from lomi.broker.deciders import Decider
 from lomi.broker.handlers.artifact import ArtifactHandlers
+from lomi.broker.handlers.artifact_export import ArtifactExports
 from lomi.broker.handlers.closing import Closing
 from lomi.broker.handlers.operation import OperationHandlers
 from lomi.broker.handlers.panel import PanelHandlers
@@ -160,6 +161,7 @@ async def open_broker(
             world.handle(PanelHandlers(world, ledger, closing).handlers())
             world.handle(OperationHandlers(world, loop).handlers())
             world.handle(ArtifactHandlers(store.artifacts, setting.protected).handlers())
+            world.handle(ArtifactExports(store.artifacts, setting.protected).handlers())
             pairing = Pairing(world, setting.policy, setting.asker, setting.device_ids, setting.yolo)
             connections = Connections(world, loop, pairing, setting.faces)
             idle = tasks.create_task(IdleLeases(world).run())

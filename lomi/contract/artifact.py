@@ -200,7 +200,9 @@ TOOLS = (
         mutation=True,
         open_world=True,
         queue="none",
-        notes=("At most 4 MiB.",),
+        notes=(
+            "At most 4 MiB. A folder in another state is told by `parent_changed`, whose details hold its revision.",
+        ),
     ),
 )
 
@@ -213,7 +215,10 @@ REASONS = (
     Reason("video_running", ErrorCode.TARGET_BUSY, "A video of it is being taken; stop or drop it first."),
     Reason("video_empty", ErrorCode.DEADLINE_EXCEEDED, "No picture came while it was recorded; try a screenshot."),
     Reason("not_exportable", ErrorCode.ARTIFACT_TOO_LARGE, "Artifacts over 4 MiB can't be exported."),
-    Reason("parent_changed", ErrorCode.REVISION_CONFLICT, "List the directory again and use its new revision."),
+    Reason(
+        "parent_changed", ErrorCode.REVISION_CONFLICT, "Use the folder's revision of now, which details.current is."
+    ),
+    Reason("other_bytes", ErrorCode.REVISION_CONFLICT, "The artifact has another SHA-256; read its facts again."),
     Reason(
         "quota_full", ErrorCode.RESOURCE_EXHAUSTED, "Artifacts expire after 24 h; ask the owner to raise the quota."
     ),

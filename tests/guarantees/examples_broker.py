@@ -1,11 +1,13 @@
 """Examples of the broker's own tools."""
 
 import hashlib
+import os
 
 from harness.stored import artifacts_with
 
 from guarantees.examples import Arguments, example
 from guarantees.stage import Actor, Stage
+from lomi.disk.placing import revision_of
 
 
 @example("lomi_status")
@@ -136,6 +138,29 @@ async def _import(stage: Stage, actor: Actor) -> Arguments:
         kind="file",
         expectedByteLength=len(content),
         expectedSha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+async def _exported(stage: Stage, actor: Actor, arguments: Arguments) -> int:
+    return int((stage.folder(actor) / arguments["relativePath"]).exists())
+
+
+@example("lomi_artifact_export", effects=_exported)
+async def _export(stage: Stage, actor: Actor) -> Arguments:
+    given = await _import(stage, actor)
+    made = (await actor.agent.do("lomi_artifact_import", given)).result
+    folder = stage.folder(actor) / stage.fresh("out")
+    folder.mkdir()
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        revision = revision_of(descriptor)
+    finally:
+        os.close(descriptor)
+    return await actor.agent.revised(
+        artifactId=made["artifactId"],
+        expectedSha256=made["sha256"],
+        relativePath=f"{folder.name}/copy.txt",
+        expectedParentRevision=revision,
     )
 
 
