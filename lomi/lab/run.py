@@ -27,6 +27,7 @@ from lomi.lab.lanes import HostClock
 from lomi.lab.outcome import NOT_WRITTEN, outcome_of
 from lomi.lab.plan import Plan, PlanError, PlanFault, read_plan
 from lomi.lab.quarantine import needs_of, reason_for, warnings
+from lomi.lab.report.history import History, read_history
 from lomi.lab.report.model import RunReport, ShardReport, TestReport, recorded_seconds
 from lomi.lab.report.saving import ANCHOR, Anchor, prepared, put, save
 from lomi.lab.retries import RetryPolicy
@@ -80,14 +81,16 @@ async def run_plan(order: RunOrder) -> RunEnd:
     plan, content = await asyncio.to_thread(_read, order.plan)
     base = order.plan.absolute().parent
     folder = (base / plan.tests.folder).resolve()
-    seconds = await asyncio.to_thread(_earlier_seconds, plan, base)
+    into = (order.into or base / plan.report.into).absolute()
+    history, unread = await asyncio.to_thread(read_history, into)
+    seconds = await asyncio.to_thread(_earlier_seconds, plan, base, history)
     began = order.clock.now()
     tests = await listed_tests(
         plan.tests, folder, order.arguments, order.environment, max(60.0, plan.deadlines.worker_s)
     )
     listed_s = order.clock.now() - began
-    into = await asyncio.to_thread(prepared, (order.into or base / plan.report.into).absolute())
-    odd = warnings(tests, plan.quarantine, order.today)
+    await asyncio.to_thread(prepared, into)
+    odd = (*warnings(tests, plan.quarantine, order.today), *((unread,) if unread is not None else ()))
     order.told(f"{len(tests)} tests planned, {plan.worker_count} at a time")
     with tempfile.TemporaryDirectory(prefix="lomi-lab-", ignore_cleanup_errors=True) as place:
         shelf = FolderShelf(Path(place) / "shelf")
@@ -105,7 +108,9 @@ async def run_plan(order: RunOrder) -> RunEnd:
                 task = await _task(order, plan, content, tests, seconds, engine, setting, into)
                 conductor, segments = await _conducted(order, task, engine, wish)
                 report = _report(order, task, conductor, segments, listed_s, odd)
-                return await _written(order, report, setting, into, engine)
+                history = history.with_run(report.tests)
+                report = msgspec.structs.replace(report, tests=tuple(history.told(test) for test in report.tests))
+                return await _written(order, report, setting, into, engine, history)
 
 
 def _read(path: Path) -> tuple[Plan, bytes]:
@@ -113,8 +118,8 @@ def _read(path: Path) -> tuple[Plan, bytes]:
     return plan, path.read_bytes()
 
 
-def _earlier_seconds(plan: Plan, base: Path) -> dict[str, float]:
-    """What tests took in the report that the plan names.
+def _earlier_seconds(plan: Plan, base: Path, history: History) -> dict[str, float]:
+    """What tests took in the report that the plan names; of those that it lacks, the last time that is known.
 
     Raises:
         PlanError: it can't be read.
@@ -123,7 +128,7 @@ def _earlier_seconds(plan: Plan, base: Path) -> dict[str, float]:
         return {}
     path = base / plan.shards.timing
     try:
-        return recorded_seconds(path.read_bytes())
+        return {**history.seconds, **recorded_seconds(path.read_bytes())}
     except (OSError, msgspec.DecodeError) as error:
         raise PlanError(PlanFault(None, "shards.timing", f"{path} is no report of an earlier run: {error}")) from error
 
@@ -304,10 +309,12 @@ def _facts(order: RunOrder, plan: Plan) -> tuple[tuple[str, str], ...]:
     )
 
 
-async def _written(order: RunOrder, report: RunReport, setting: LocalSetting, into: Path, engine: Engine) -> RunEnd:
+async def _written(
+    order: RunOrder, report: RunReport, setting: LocalSetting, into: Path, engine: Engine, history: History
+) -> RunEnd:
     """Write the report, and have the broker's ledger hold its hash."""
     try:
-        manifest = await asyncio.to_thread(save, report, setting.shelf, into)
+        manifest = await asyncio.to_thread(save, report, setting.shelf, into, history)
         operation = await engine.anchor(manifest)
         anchor = Anchor(
             manifest_sha256=hashlib.sha256(manifest).hexdigest(),

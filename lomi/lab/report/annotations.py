@@ -24,9 +24,8 @@ def _lines(test: TestReport, prefix: str) -> Iterable[str]:
     line = last.line if last is not None and last.line else test.line
     reason = (last.reason if last is not None else "") or test.why
     if test.flaky:
-        yield _command(
-            "warning", prefix + test.file, test.line, f"flaky: {test.id}", f"passed on try {test.attempts[-1].attempt}"
-        )
+        said = "; ".join(part for part in (f"passed on try {test.attempts[-1].attempt}", test.past) if part)
+        yield _command("warning", prefix + test.file, test.line, f"flaky: {test.id}", said)
     elif test.state == "passed" or test.skipped:
         return
     elif not test.decides:

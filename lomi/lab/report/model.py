@@ -18,6 +18,7 @@ class TestReport(_Value, frozen=True, kw_only=True):
     """One planned test and how it ended.
 
     `number` is its place in the plan, from 1. `quarantine` is the reason for which it does not decide, or None.
+    `past_runs` are its last runs that are known, this one among them, and `past_failures` those in which it failed.
     """
 
     number: int
@@ -30,8 +31,22 @@ class TestReport(_Value, frozen=True, kw_only=True):
     flaky: bool = False
     quarantine: str | None = None
     attempts: tuple[Attempt, ...] = ()
+    past_runs: int = 0
+    past_failures: int = 0
 
     __test__ = False
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether it failed in some of its last runs and not in others."""
+        return 0 < self.past_failures < self.past_runs
+
+    @property
+    def past(self) -> str:
+        """Its last runs in words; "" where none of them failed or only one is known."""
+        if self.past_failures == 0 or self.past_runs < 2:
+            return ""
+        return f"failed {self.past_failures} of the last {self.past_runs} runs"
 
     @property
     def decides(self) -> bool:

@@ -38,6 +38,8 @@ def page(run: RunReport, shelf: Shelf) -> str:
     loud = [test for test in run.tests if test.state != "passed" and not test.skipped]
     flaky = [test for test in run.tests if test.flaky]
     shown = {test.id for test in (*loud, *flaky)}
+    unsteady = [test for test in run.tests if test.unsteady and test.id not in shown]
+    shown |= {test.id for test in unsteady}
     quiet = [test for test in run.tests if test.id not in shown]
     parts = [_header(run)]
     if run.warnings:
@@ -49,6 +51,9 @@ def page(run: RunReport, shelf: Shelf) -> str:
     if flaky:
         parts.append(element("h2", "Flaky: failed, then passed"))
         parts += [_test(test, gallery, opened=False) for test in flaky]
+    if unsteady:
+        parts.append(element("h2", "Flaky over the last runs"))
+        parts += [_test(test, gallery, opened=False) for test in unsteady]
     parts.append(element("section", element("h2", "Devices") + lane_chart(run) + lane_table(run)))
     if quiet:
         parts.append(element("h2", f"The other {len(quiet)} tests"))
@@ -101,6 +106,8 @@ def _test(test: TestReport, gallery: _Gallery, *, opened: bool) -> str:
     marks = element("span", inert(state), class_=f"receipt {'good' if good else 'bad'}")
     if test.flaky:
         marks += element("span", "flaky", class_="receipt bad")
+    elif test.unsteady:
+        marks += element("span", "flaky over runs", class_="receipt note")
     if test.quarantine is not None:
         marks += element("span", "in quarantine", class_="receipt note")
     head = (
@@ -109,11 +116,16 @@ def _test(test: TestReport, gallery: _Gallery, *, opened: bool) -> str:
         + marks
         + element("span", f"{test.seconds:.2f} s", class_="time")
     )
-    body = "".join(element("p", inert(line), class_="told") for line in (test.why, _quarantined(test)) if line)
+    body = "".join(element("p", inert(line), class_="told") for line in _lines(test) if line)
     body += "".join(_attempt(test, attempt, gallery) for attempt in test.attempts)
     return element(
         "details", element("summary", head) + body, class_="call", id=f"test-{test.number}", open="" if opened else None
     )
+
+
+def _lines(test: TestReport) -> tuple[str, ...]:
+    past = test.past
+    return (test.why, _quarantined(test), f"It {past}." if past else "")
 
 
 def _quarantined(test: TestReport) -> str:

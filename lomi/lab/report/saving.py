@@ -4,11 +4,13 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from lomi.lab.engine import Shelf
+from lomi.lab.report.history import HISTORY, History
 from lomi.lab.report.junit import junit
 from lomi.lab.report.model import RunReport, path_of
 from lomi.lab.report.page import page
@@ -46,10 +48,11 @@ def prepared(folder: Path) -> Path:
     return emptied(folder, MARK)
 
 
-def save(run: RunReport, shelf: Shelf, folder: Path) -> bytes:
+def save(run: RunReport, shelf: Shelf, folder: Path, history: History | None = None) -> bytes:
     """Write everything but the anchor; the content of the manifest. Blocks.
 
-    Where the disk is full, what still fits of report, JUnit file and page is written.
+    Where the disk is full, what still fits of report, JUnit file and page is written; a history that does not fit is
+    left out, since no run is to fail for it.
 
     Raises:
         OSError: something could not be written; what was written is whole.
@@ -74,6 +77,9 @@ def save(run: RunReport, shelf: Shelf, folder: Path) -> bytes:
                 path = path_of(test, attempt, artifact, place)
                 _copy(shelf.path_of(artifact.sha256), folder / path)
                 hashes[path] = artifact.sha256
+    if history is not None:
+        with suppress(OSError):
+            hashes[HISTORY] = put(folder / HISTORY, msgspec.json.encode(history))
     hashes[MARK] = hashlib.sha256((folder / MARK).read_bytes()).hexdigest()
     content = msgspec.json.format(msgspec.json.encode(Manifest(files=hashes)), indent=1)
     put(folder / MANIFEST, content)
