@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PIL import Image, UnidentifiedImageError
 
-from devices.adb.wire import AdbClient
+from devices.adb.shell import ShellLane
 from devices.faults import CaptureFailed
 from devices.geometry import Affine, Screen
 
@@ -17,6 +17,7 @@ _MAX_RAW = 48 * 1024 * 1024
 _MAX_PIXELS = 2_000_000
 _MAX_EDGE = 1414
 _MAX_NOISE = 4096
+_MAX_WORDS = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,14 @@ class Capture:
         return self.bounded.width < self.full.width
 
 
-async def grab(client: AdbClient, serial: str, *, within: float) -> bytes:
-    """The raw output of screencap.
+async def grab(lane: ShellLane, *, within: float) -> bytes:
+    """What screencap wrote, its complaints first; over a kept shell, whose stream tells outputs and their ends apart.
 
     Raises:
-        ChannelLost: the stream broke or took too long.
+        ChannelLost: the stream broke or took too long; the next picture gets a fresh one.
     """
-    async with client.open(serial, "exec:screencap -p") as stream:
-        return await stream.read_all(limit=_MAX_RAW, within=within)
+    answer = await lane.run("screencap -p", within=within, limit=_MAX_RAW)
+    return answer.err[-_MAX_WORDS:] + answer.out
 
 
 def check_png(raw: bytes) -> Picture:

@@ -224,12 +224,11 @@ class Eyes:
             CaptureFailed: see its reasons; no picture is made up.
             ChannelLost: the device did not answer.
         """
-        running, lanes = self._actor.usable(generation)
-        serial = running.identity.ports.serial
+        _, lanes = self._actor.usable(generation)
         for last in (False, True):
             async with asyncio.TaskGroup() as group:
                 turned = group.create_task(_or_fault(observing.rotation(lanes.look, within=within)))
-                taken = group.create_task(_or_fault(self._grab(lanes, serial, within)))
+                taken = group.create_task(_or_fault(self._grab(lanes, within)))
             raw, rotation = _value(taken.result()), _value(turned.result())
             try:
                 picture = check_png(raw)
@@ -244,7 +243,7 @@ class Eyes:
                 return result
         raise AssertionError("the second try returns or raises")
 
-    async def _grab(self, lanes: Lanes, serial: str, within: float) -> bytes:
+    async def _grab(self, lanes: Lanes, within: float) -> bytes:
         """The picture over the emulator's own channel, or over adb where there is none or it fails."""
         if lanes.engine is not None:
             try:
@@ -253,7 +252,7 @@ class Eyes:
                 taken = b""
             if taken:  # it sends none of a display that is off, and adb tells why
                 return taken
-        return await grab(self._host.server.client, serial, within=within)
+        return await grab(lanes.film, within=within)
 
     def _fitting(self, rotation: int, picture: Picture) -> Screen:
         """The screen a picture shows: when the display turned while it was taken, the picture's shape decides."""

@@ -54,25 +54,29 @@ class Host:
 class Lanes:
     """The ways to a running device.
 
-    Two kept shells, one for acting and one for looking, so that a slow look never delays an act; and the emulator's own
-    channel where it is offered. `without_engine` names why there is none: everything then goes over adb.
+    Three kept shells, for acting, for looking and for pictures, so that a slow look never delays an act; each is opened
+    by its first call. And the emulator's own channel where it is offered. `without_engine` names why there is none:
+    everything then goes over adb.
     """
 
     act: ShellLane
     look: ShellLane
+    film: ShellLane
     engine: EmulatorChannel | None = None
     without_engine: str | None = "not_asked_for"
 
     def abandon(self) -> None:
-        """Cut both at once."""
+        """Cut all at once."""
         self.act.abandon()
         self.look.abandon()
+        self.film.abandon()
 
     async def close(self) -> None:
-        """Cut both and wait for whoever still uses them."""
+        """Cut all and wait for whoever still uses them."""
         self.abandon()
         await self.act.close()
         await self.look.close()
+        await self.film.close()
 
 
 class Life:
@@ -129,8 +133,8 @@ class Life:
             self._tail = tail
             marker = self._host.world.token()
             client = self._host.server.client
-            act, look = (ShellLane(client, ports.serial, self._host.world) for _ in range(2))
-            lanes = Lanes(act, look)
+            act, look, film = (ShellLane(client, ports.serial, self._host.world) for _ in range(3))
+            lanes = Lanes(act, look, film)
             stack.push_async_callback(lanes.close)
             group = await stack.enter_async_context(background())
             exited: asyncio.Task[int] | None = None

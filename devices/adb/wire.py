@@ -55,25 +55,6 @@ class AdbStream:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    async def read_all(self, *, limit: int, within: float) -> bytes:
-        """Read until the far side closes.
-
-        Raises:
-            ChannelLost: reason adb_timeout, or channel_lost when more than `limit` bytes came or the socket broke.
-        """
-        kept = bytearray()
-        try:
-            async with asyncio.timeout(within):
-                while chunk := await self.reader.read(262144):
-                    kept += chunk
-                    if len(kept) > limit:
-                        raise ChannelLost("channel_lost", "more bytes than allowed", effect="unknown")
-        except TimeoutError:
-            raise ChannelLost("adb_timeout", "no end of answer in time", effect="unknown") from None
-        except OSError as broken:
-            raise ChannelLost("channel_lost", str(broken), effect="unknown") from broken
-        return bytes(kept)
-
 
 class AdbClient:
     """Speaks to one adb server; every connection is scoped and every step has a deadline."""

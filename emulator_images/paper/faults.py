@@ -47,6 +47,8 @@ FaultName = Literal[
     # observation
     "slow_dump", "failed_dump", "dump_noise", "text_before_png", "empty_png", "truncated_png", "black_secure",
     "black_picture", "failed_picture",
+    "slow_picture",  # half of a picture comes at once, the rest `seconds` later
+    "cut_picture",  # half of a picture comes, then its shell ends
     # action
     "ignored_input", "slow_input",
     "dropped_keys",  # of a typed text every key number `value` is swallowed

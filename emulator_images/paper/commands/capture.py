@@ -6,6 +6,7 @@ import struct
 from emulator_images.paper.commands.calling import Call, Command
 from emulator_images.paper.phone import Phone
 from emulator_images.paper.screen.nodes import dump
+from emulator_images.paper.shell.flow import BrokenPipe
 from emulator_images.paper.shell.interpreter import FileError
 
 
@@ -51,8 +52,21 @@ async def _screencap(call: Call) -> int:
         except FileError as error:
             return await call.fail(f"Error opening file: {names[0]} ({error})")
         return 0
-    await call.out(noise + payload)
+    await _sent(call, noise + payload)
     return 0
+
+
+async def _sent(call: Call, payload: bytes) -> None:
+    slow, cut = call.phone.faults.strikes("slow_picture"), call.phone.faults.strikes("cut_picture")
+    if slow is not None or cut is not None:
+        await call.out(payload[: len(payload) // 2])
+        payload = payload[len(payload) // 2 :]
+        call.phone.record("half_picture")
+    if slow is not None:
+        await asyncio.sleep(slow.seconds)
+    if cut is not None:
+        raise BrokenPipe
+    await call.out(payload)
 
 
 def _faulty(phone: Phone, payload: bytes) -> tuple[bytes, bytes]:
