@@ -18,17 +18,20 @@ HINT, OTHER = "Name", "Town"
 WORDS = st.text("ab1 -", min_size=1, max_size=6)
 
 
-def look(*fields: tuple[str, bool], hint: str | None = HINT, password: bool = False) -> Snapshot:
+def look(
+    *fields: tuple[str, bool], hint: str | None = HINT, password: bool = False, named: bool = True, top: int = 0
+) -> Snapshot:
     """A screen of fields, each with its text and whether it has the focus; the first has `hint`, None of old dumps."""
     parts = []
     for number, (text, focused) in enumerate(fields):
-        told = (hint if number == 0 else OTHER) if hint is not None else None
+        told = (OTHER if number and hint else hint) if hint is not None else None
         shown = text or told or ""
         parts.append(
             f'<node class="android.widget.EditText" package="app" text={quoteattr(shown, {chr(10): "&#10;"})} '
-            f'resource-id="app:id/f{number}" bounds="[0,{number * 90}][720,{number * 90 + 90}]" '
+            f'resource-id="{f"app:id/f{number}" if named else ""}" '
+            f'bounds="[0,{top + number * 90}][720,{top + number * 90 + 90}]" '
             f'focused="{str(focused).lower()}" password="{str(password and number == 0).lower()}" '
-            + (f"hint={quoteattr(told)}/>" if told else "/>")
+            + (f"hint={quoteattr(told)}/>" if told is not None else "/>")
         )
     body = '<node class="L" package="app" bounds="[0,0][720,1280]">' + "".join(parts) + "</node>"
     tree = read_dump(f"<hierarchy rotation='0'>{body}</hierarchy>".encode())
@@ -87,6 +90,17 @@ def test_focus_that_moves_is_followed_to_the_field_that_took_the_words() -> None
     assert readback.judged(unfocused, look(("abcd", True), ("", False)), "abcd") == "held"
     assert readback.judged(unfocused, look(("abcd", False), ("", False)), "abcd") == "unreadable"
     assert not readback.can_be_read(look(("", True), password=True))
+
+
+def test_fields_that_nothing_names_are_told_apart_by_their_places_or_not_at_all() -> None:
+    """Two fields without id and hint, as toolkits draw them: held by the one typed into; unreadable once they moved."""
+    before = look(("same", False), ("same", True), hint="", named=False)
+    after = look(("same", False), ("same too", True), hint="", named=False)
+    assert readback.judged(before, after, " too") == "held"
+    other = look(("same too", False), ("same", True), hint="", named=False)
+    assert readback.judged(before, other, " too") == "partly"
+    moved = look(("same", False), ("same too", True), hint="", named=False, top=40)
+    assert readback.judged(before, moved, " too") == "unreadable"
 
 
 @settings(max_examples=150, deadline=None)
