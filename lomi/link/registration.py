@@ -81,6 +81,7 @@ def publish(control: Path, key: Ed25519PrivateKey, descriptor: Descriptor) -> Pu
 
     Raises:
         DiskRefusedError: the directory is not ours alone.
+        DiscoveryRefusedError: a directory has the file's name.
         OSError: the disk failed; an older file is intact.
     """
     payload = json.dumps(
@@ -93,7 +94,10 @@ def publish(control: Path, key: Ed25519PrivateKey, descriptor: Descriptor) -> Pu
     )
     signature = key.sign(SIGNED_PREFIX + payload.encode()).hex()
     content = json.dumps({"version": 1, "payload": payload, "signature": signature}).encode()
-    return write_private(control / DISCOVERY_NAME, content)
+    try:
+        return write_private(control / DISCOVERY_NAME, content)
+    except IsADirectoryError as error:
+        raise DiscoveryRefusedError(Reason.NOT_REGULAR) from error
 
 
 def withdraw(control: Path, published: Published) -> bool:

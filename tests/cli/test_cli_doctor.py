@@ -1,9 +1,10 @@
 """`lomi doctor` on healthy and on broken homes: each finding is true, and names its cure."""
 
+import grp
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,90 @@ def test_places_for_sockets_that_are_none(world: World) -> None:
     assert ran.code == 1
     assert "absent can't be written" in ran.out
     assert "over 107" in ran.out
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "an array": lambda path: path.write_bytes(b"[]"),
+    "null": lambda path: path.write_bytes(b"null"),
+    "huge": lambda path: os.truncate(path, 1 << 33),
+    "arrays in arrays": lambda path: path.write_bytes(b"[" * 16_000),
+    "a directory": lambda path: (path.unlink(), path.mkdir(), (path / "x").touch()),
+    "unreadable": lambda path: path.chmod(0),
+    "the key": lambda path: path.with_name("registration-key.pk8").write_bytes(b"no key"),
+}
+
+
+@pytest.mark.parametrize("harm", DAMAGE)
+def test_a_damaged_discovery_file_is_a_problem_whose_cure_works(world: World, harm: str) -> None:
+    """Beside a broker and without one: the problem is named, nothing is a traceback, and after the cure one starts."""
+    world.start()
+    DAMAGE[harm](world.live.discovery_file)
+    ran, found = _doctor(world)
+    assert ran.code == 1
+    assert found["discovery"]["state"] == "problem"
+    assert "no client finds a broker here, though one runs" in found["discovery"]["said"]
+    status = lomi(world, "status")
+    assert (status.code, "Traceback" in status.err) == (1, False)
+    subprocess.run(["sh", "-c", found["discovery"]["cure"]], check=True)
+    assert world.live.wait() == 0
+    assert lomi(world, "status").code == 3
+    world.start()
+    world.stop()
+    if harm != "the key":
+        world.live.discovery_file.touch(mode=0o600)
+    DAMAGE[harm](world.live.discovery_file)
+    ran, found = _doctor(world)
+    assert (ran.code, found["store"]["said"]) == (1, "sound; no broker runs")
+    if harm == "a directory":
+        refused = lomi(world, "up", str(world.project))
+        assert refused.err.splitlines()[-2].endswith("the discovery file was refused: not_a_regular_file")
+    subprocess.run(["sh", "-c", found["discovery"]["cure"]], check=True)
+    ran, found = _doctor(world)
+    assert (ran.code, "discovery" in found) == (0, False)
+    world.start()
+
+
+def _machine(proc: Path, flags: str, modules: str) -> Place:
+    proc.mkdir()
+    (proc / "cpuinfo").write_text(f"flags\t\t: fpu {flags}\n")
+    (proc / "modules").write_text(f"{modules} 1 0 - Live 0x0\n")
+    return Place(home=proc, environment={}, proc=proc, kvm=proc / "kvm")
+
+
+def test_kvm_that_is_missing_names_what_brings_it(tmp_path: Path) -> None:
+    """A CPU's own driver; a container's device where the driver is there; else the phone that needs none."""
+    (amd,) = kvm(_machine(tmp_path / "amd", "svm", "ext4"))
+    (intel,) = kvm(_machine(tmp_path / "intel", "vmx", "ext4"))
+    (container,) = kvm(_machine(tmp_path / "container", "vmx", "kvm_intel"))
+    (nothing,) = kvm(_machine(tmp_path / "nothing", "", "ext4"))
+    assert (amd.cure, intel.cure) == ("sudo modprobe kvm_amd", "sudo modprobe kvm_intel")
+    assert container.cure == f"docker run --device {tmp_path / 'container' / 'kvm'} IMAGE"
+    assert nothing.cure == "lomi up . --phone paper-36"
+    broken = _machine(tmp_path / "broken", "svm", "kvm_amd")
+    broken.kvm.touch()
+    (reloaded,) = kvm(broken)
+    assert reloaded.cure == "sudo sh -c 'modprobe -r kvm_amd; modprobe kvm_amd'"
+
+
+def test_kvm_that_is_not_permitted_names_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The group that has the device, else the device itself."""
+    place = _machine(tmp_path / "proc", "svm", "kvm_amd")
+    place.kvm.touch()
+    place.kvm.chmod(0o660)
+    theirs = next(group for group in grp.getgrall() if group.gr_gid)
+
+    def refuse(node: Path) -> int:
+        raise PermissionError(node)
+
+    monkeypatch.setattr("lomi.cli.checks.machine._kvm_answer", refuse)
+    if os.geteuid() == 0:
+        os.chown(place.kvm, 0, theirs.gr_gid)
+        (finding,) = kvm(place)
+        assert finding.cure == f'sudo usermod -aG {theirs.gr_name} "$USER"'
+    place.kvm.chmod(0o600)
+    (finding,) = kvm(place)
+    assert finding.cure == f'sudo chown "$USER" {place.kvm}'
 
 
 def test_kvm_that_is_absent_and_that_is_no_kvm(tmp_path: Path) -> None:

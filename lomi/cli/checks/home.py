@@ -13,7 +13,10 @@ from devices.actor.locks import locks_in
 from lomi.broker.preferences import NAME, PreferencesError, read_preferences
 from lomi.cli.checks.finding import Finding, Place
 from lomi.contract.limits import LAB
+from lomi.link.discovery import read
+from lomi.link.errors import BrokerAbsentError, DiscoveryRefusedError, LinkError
 from lomi.link.limits import MAX_SOCKET_PATH
+from lomi.link.registration import DISCOVERY_NAME, KEY_NAME
 from lomi.store.failure import StoreLocked, StoreRefused, StoreUnavailable
 from lomi.store.place import DIRECTORY, owned
 from lomi.store.schema import APPLICATION, MIGRATIONS
@@ -22,7 +25,6 @@ from lomi.store.verify import verify
 from lomi.store.witness import Witness
 
 _SOCKET = "lomi-control-0123456789abcdef/control.sock"
-_DISCOVERY = "discovery.json"
 
 
 def _quoted(path: Path) -> str:
@@ -69,33 +71,74 @@ def store(place: Place) -> tuple[Finding, ...]:
             finally:
                 witness.close()
     except StoreLocked as locked:
-        return (_broker(place, locked),)
+        return _broker(place, locked)
     except StoreRefused as refused:
         cure = f"mv {_quoted(place.home / DIRECTORY)} {_quoted(place.home / (DIRECTORY + '.damaged'))}"
         said = f"{refused} (docs/recovery.md says what is safe)"
         return (Finding(name="store", state="problem", said=said, cure=cure),)
     except (StoreUnavailable, OSError) as failed:
         return (Finding(name="store", state="problem", said=f"can't be read: {failed}", cure="df -h"),)
-    return (Finding(name="store", state="ok", said="sound; no broker runs"),)
+    found = Finding(name="store", state="ok", said="sound; no broker runs")
+    try:
+        _endpoint(place)
+    except DiscoveryRefusedError as damage:
+        return (found, _damaged(place, damage, None))
+    return (found,)
 
 
-def _broker(place: Place, locked: StoreLocked) -> Finding:
-    """A running broker, or one that holds the home and does not listen."""
+def _endpoint(place: Place) -> Path | None:
+    """Where the discovery file leads; None without one.
+
+    Raises:
+        DiscoveryRefusedError: it, or the key that it is signed with, is not to be trusted.
+    """
     from lomi.client.find import own_broker
-    from lomi.link.discovery import read
-    from lomi.link.errors import LinkError
 
     try:
         found = own_broker({**place.environment, "LOMI_HOME": str(place.home)})
-        endpoint = Path(read(found.discovery_file, found.discovery_key).endpoint)
-        alive = _listens(endpoint)
+        return Path(read(found.discovery_file, found.discovery_key).endpoint)
+    except BrokerAbsentError:
+        return None
+
+
+def _damaged(place: Place, damage: DiscoveryRefusedError, running: int | None) -> Finding:
+    """What keeps clients from finding a broker, and from being told that there is none."""
+    control = place.home / DIRECTORY
+    path = _quoted(control / DISCOVERY_NAME)
+    if _key_is_damaged(place):
+        key = control / KEY_NAME
+        cure = f"mv {_quoted(key)} {_quoted(key.with_suffix('.kept'))}"
+    else:
+        # A broker that ends leaves a file that is not its own; the next one replaces it, unless it is a directory.
+        cure = f"rm -rf {path}"
+    if running is not None:
+        cure = f"kill {running}; {cure}"
+    said = f"{damage}: no client finds a broker here" + ("" if running is None else ", though one runs")
+    return Finding(name="discovery", state="problem", said=said, cure=cure)
+
+
+def _key_is_damaged(place: Place) -> bool:
+    from lomi.client.find import own_broker
+
+    try:
+        own_broker({**place.environment, "LOMI_HOME": str(place.home)})
     except LinkError:
-        alive = False
-    if alive:
-        return Finding(name="store", state="ok", said=f"{locked}, which listens")
+        return True
+    return False
+
+
+def _broker(place: Place, locked: StoreLocked) -> tuple[Finding, ...]:
+    """A running broker, or one that holds the home and does not listen."""
+    try:
+        endpoint = _endpoint(place)
+    except DiscoveryRefusedError as damage:
+        held = Finding(name="store", state="ok", said=str(locked))
+        return (held, _damaged(place, damage, locked.owner.pid if locked.owner else None))
+    if endpoint is not None and _listens(endpoint):
+        return (Finding(name="store", state="ok", said=f"{locked}, which listens"),)
     cure = f"kill {locked.owner.pid}" if locked.owner else f"lsof {_quoted(place.home / DIRECTORY / 'owner.lock')}"
     said = f"{locked}, but nobody listens on its socket (it may be starting or stopping)"
-    return Finding(name="store", state="warning", said=said, cure=cure)
+    return (Finding(name="store", state="warning", said=said, cure=cure),)
 
 
 def preferences(place: Place) -> tuple[Finding, ...]:

@@ -1,11 +1,14 @@
 """The machine: Python, host, memory, disk, KVM, ports."""
 
 import fcntl
+import grp
 import os
 import platform
+import shlex
 import shutil
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from browser.process import memory_available
@@ -19,6 +22,8 @@ _GIB, _MIB = 1 << 30, 1 << 20
 _KVM_GET_API_VERSION, _KVM_CREATE_VM = 0xAE00, 0xAE01
 """Source: linux/kvm.h."""
 _OTHERS_ADB = 5037
+_BOOT = "lomi images verify atd-36-x86_64"
+"""The one proof that an image boots here."""
 
 
 def python(place: Place) -> tuple[Finding, ...]:
@@ -50,9 +55,16 @@ def disk(place: Place) -> tuple[Finding, ...]:
     try:
         free = shutil.disk_usage(there).free
     except OSError as error:
-        return (Finding(name="disk", state="problem", said=f"{there}: {error.strerror}", cure=f"ls -ld {there}"),)
+        return (
+            Finding(
+                name="disk",
+                state="problem",
+                said=f"{there}: {error.strerror}",
+                cure=f"ls -ld {shlex.quote(str(there))}",
+            ),
+        )
     state: State = "problem" if free < 256 * _MIB else "warning" if free < 2 * _GIB else "ok"
-    cure = None if state == "ok" else f"du -xh --max-depth=2 {there} | sort -h | tail"
+    cure = None if state == "ok" else f"du -xh --max-depth=2 {shlex.quote(str(there))} | sort -h | tail"
     return (Finding(name="disk", state=state, said=f"{size(free)} free for {place.home}", cure=cure),)
 
 
@@ -64,24 +76,55 @@ def kvm(place: Place) -> tuple[Finding, ...]:
     if sys.platform != "linux":
         return (Finding(name="kvm", state="note", said="only Linux has it; paper phones need none"),)
     flags = _cpu_flags(place.proc)
+    driver = "kvm_amd" if "svm" in flags else "kvm_intel"
     if not place.kvm.exists():
-        driver = "kvm_amd" if "svm" in flags else "kvm_intel"
-        said = f"{place.kvm} is missing: only paper phones run here"
-        return (Finding(name="kvm", state="note", said=said, cure=f"sudo modprobe {driver}"),)
+        return (_kvm_missing(place, flags, driver),)
     try:
         version = _kvm_answer(place.kvm)
     except PermissionError:
         said = f"{place.kvm} is there, but this user may not open it: only paper phones run here"
-        return (Finding(name="kvm", state="warning", said=said, cure='sudo usermod -aG kvm "$USER"'),)
+        return (Finding(name="kvm", state="warning", said=said, cure=_kvm_permission(place.kvm)),)
     except OSError as error:
         said = f"{place.kvm} opens, but makes no machine ({error.strerror}): only paper phones run here"
-        return (Finding(name="kvm", state="warning", said=said, cure="dmesg | grep -i kvm"),)
+        cure = f"sudo sh -c 'modprobe -r {driver}; modprobe {driver}'"
+        return (Finding(name="kvm", state="warning", said=said, cure=cure),)
     answers = f"present, permitted, answers (API {version})"
     if platform.machine() == "x86_64" and not flags & {"svm", "vmx"}:
         said = f"{answers}, but the CPU shows neither svm nor vmx: a real image may not boot"
-        return (Finding(name="kvm", state="warning", said=said, cure="grep -cE 'svm|vmx' /proc/cpuinfo"),)
+        return (Finding(name="kvm", state="warning", said=said, cure=_BOOT),)
     said = f"{answers}; unverified until a real image has booted here"
-    return (Finding(name="kvm", state="note", said=said, cure="lomi images verify atd-36-x86_64"),)
+    return (Finding(name="kvm", state="note", said=said, cure=_BOOT),)
+
+
+def _kvm_missing(place: Place, flags: frozenset[str], driver: str) -> Finding:
+    """What brings the device: its driver, the container's owner, or nothing at all on this machine."""
+    said = f"{place.kvm} is missing: only paper phones run here"
+    if not flags & {"svm", "vmx"}:
+        said += "; this CPU offers no virtualisation (a virtual machine's host can switch nested virtualisation on)"
+        return Finding(name="kvm", state="note", said=said, cure="lomi up . --phone paper-36")
+    if driver in _modules(place.proc):
+        said += "; the kernel has it, so this is a container that was not given it"
+        return Finding(name="kvm", state="note", said=said, cure=f"docker run --device {place.kvm} IMAGE")
+    return Finding(name="kvm", state="note", said=said, cure=f"sudo modprobe {driver}")
+
+
+def _kvm_permission(node: Path) -> str:
+    """The group that has the device, for the next log-in; where no group has it, the device for this user."""
+    status = node.stat()
+    group = ""
+    with suppress(KeyError):
+        group = grp.getgrgid(status.st_gid).gr_name
+    if status.st_gid and group and status.st_mode & 0o060 == 0o060:
+        return f'sudo usermod -aG {group} "$USER"'
+    return f'sudo chown "$USER" {shlex.quote(str(node))}'
+
+
+def _modules(proc: Path) -> frozenset[str]:
+    try:
+        text = (proc / "modules").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return frozenset()
+    return frozenset(line.split(" ", 1)[0] for line in text.splitlines())
 
 
 def _kvm_answer(node: Path) -> int:

@@ -1,6 +1,7 @@
 """The programs that Lomi drives: Chromium, adb, and the SDK of real phones."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from devices.adb.server import bundled_adb
 from lomi.cli.checks.finding import Finding, Place
 
 _WAIT_S = 1.5
-ENGINE_CURE = f"{sys.executable} -m playwright install --with-deps chromium"
+_PYTHON = shlex.quote(sys.executable)
+ENGINE_CURE = f"{_PYTHON} -m playwright install --with-deps chromium"
 
 
 def _first_line(command: Sequence[str]) -> str:
@@ -34,7 +36,7 @@ def chromium(place: Place) -> tuple[Finding, ...]:
     try:
         said = _first_line((str(engine), "--version"))
     except (OSError, subprocess.CalledProcessError) as error:
-        cure = f"{engine} --version"
+        cure = f"{shlex.quote(str(engine))} --version"
         return (Finding(name="chromium", state="problem", said=f"{engine} can't be run: {_why(error)}", cure=cure),)
     except subprocess.TimeoutExpired:
         said = f"did not tell its version within {_WAIT_S} s"
@@ -62,7 +64,7 @@ def adb(place: Place) -> tuple[Finding, ...]:
     """Whether the adb that Lomi brings can be run; PATH is never searched."""
     del place
     binary = bundled_adb()
-    cure = f"{sys.executable} -m pip install --force-reinstall --no-deps adbutils"
+    cure = f"{_PYTHON} -m pip install --force-reinstall --no-deps adbutils"
     if not binary.exists():
         said = "the adbutils package of this environment brings none for this system: no phone can be driven"
         return (Finding(name="adb", state="problem", said=said, cure=cure),)
@@ -82,6 +84,6 @@ def sdk(place: Place) -> tuple[Finding, ...]:
     emulator = Path(named) / "emulator" / "emulator"
     if not os.access(emulator, os.X_OK):
         said = f"{named} has no emulator: only paper (simulated) phones run here"
-        cure = f"{Path(named) / 'cmdline-tools/latest/bin/sdkmanager'} emulator platform-tools"
+        cure = f"{shlex.quote(str(Path(named) / 'cmdline-tools/latest/bin/sdkmanager'))} emulator platform-tools"
         return (Finding(name="sdk", state="warning", said=said, cure=cure),)
     return (Finding(name="sdk", state="ok", said=f"emulator at {emulator}; unverified until a real image has booted"),)
