@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness import World, until
@@ -21,6 +22,7 @@ from lomi.client.aio.connecting import PAIRING_S
 from lomi.client.aio.terminal import CommandFailedError
 from lomi.client.errors import (
     ConnectionLostError,
+    OutcomeUnknownError,
     PairingRequiredError,
     ScopeDeniedError,
     StaleGenerationError,
@@ -46,6 +48,12 @@ def world(site: Site) -> Iterator[World]:
         yield made
 
 
+def submitted(world: World) -> list[dict[str, Any]]:
+    """The forms sent in the phone's last life, as it recorded them."""
+    lines = journal(world)
+    return [line for line in lines if line["event"] == "submit" and line["boot"] == lines[-1]["boot"]]
+
+
 def test_a_form_is_filled_and_sent_by_its_names(world: World) -> None:
     """Launch, type, tap by text and id: the phone's own journal holds the submission once; every act has a receipt."""
     with connected(world) as lab:
@@ -62,9 +70,29 @@ def test_a_form_is_filled_and_sent_by_its_names(world: World) -> None:
         assert len({act.operation_id for act in lab.receipts}) == lab.acted
         assert any("submitted" in line for line in phone.log(FORM))
         assert phone.capture().png.startswith(b"\x89PNG")
-    submissions = [line for line in journal(world) if line["event"] == "submit"]
+    submissions = submitted(world)
     assert [line["fields"]["name"] for line in submissions] == ["Zoé 漢 🙂"]
     assert submissions[0]["checks"] == {"agree": "on"}
+
+
+def test_a_password_that_nobody_can_read_back_is_told_or_accepted(world: World) -> None:
+    """Typed, it ends as unknown and raises; `unread_ok` hands the act back, and the phone got both once."""
+    with connected(world) as lab:
+        phone = lab.phone("paper-36")
+        phone.launch(FORM)
+        with pytest.raises(OutcomeUnknownError) as caught:
+            phone.type("first", into="password")
+        assert caught.value.reason == "text_not_confirmed"
+        act = phone.type("second", unread_ok=True)
+        assert (act.state, act.effect, act.operation_id) == (
+            "outcome_unknown",
+            "unknown",
+            phone.receipts[-1].operation_id,
+        )
+        phone.tap(Role("checkbox", "I agree"))
+        phone.tap("Submit")
+        phone.wait_for("Submitted")
+    assert [line["fields"]["password"] for line in submitted(world)] == ["firstsecond"]
 
 
 def test_a_page_is_filled_and_sent_by_its_names(world: World, site: Site) -> None:

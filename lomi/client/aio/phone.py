@@ -56,9 +56,15 @@ class Phone(PhoneScreen):
         return await again(once, timeout_s)
 
     async def type(
-        self, text: str, into: PhoneTarget | None = None, *, timeout_s: float = TIMEOUT_S
+        self, text: str, into: PhoneTarget | None = None, *, unread_ok: bool = False, timeout_s: float = TIMEOUT_S
     ) -> Act[AndroidInput]:
         """Commit text to the focused field, any Unicode; with `into` that field is tapped first.
+
+        Args:
+            text: what is typed.
+            into: the field.
+            unread_ok: hand back an act that nothing can confirm, as of a password, instead of raising.
+            timeout_s: how long the field may take to appear.
 
         Raises:
             OutcomeUnknownError: the field holds something else (`text_differs`), or nothing can be read back
@@ -66,7 +72,7 @@ class Phone(PhoneScreen):
         """
         if into is not None:
             await self.tap(into, timeout_s=timeout_s)
-        return await self._input(android.CommitText(text=text))
+        return await self._input(android.CommitText(text=text), unread_ok=unread_ok)
 
     async def press(self, key: str, count: int = 1) -> Act[AndroidInput]:
         """Press and lift one key: an ASCII character, or `Enter`, `Tab`, `Backspace`, `ArrowLeft` ..."""
@@ -136,7 +142,7 @@ class Phone(PhoneScreen):
         ref = await self._resolve(target)
         return android.Place(snapshot_id=ref.snapshot_id, ref=ref.ref)
 
-    async def _input(self, event: AndroidEvent) -> Act[AndroidInput]:
+    async def _input(self, event: AndroidEvent, *, unread_ok: bool = False) -> Act[AndroidInput]:
         """Send one event under the next sequence; a refusal by envelope leaves that number free."""
         async with self._one_input:
             generation, lease_id = self.generation, self._lease_id
@@ -165,5 +171,6 @@ class Phone(PhoneScreen):
                 ),
                 AndroidInput,
                 generation=generation,
+                unread_ok=unread_ok,
                 keep=keep,
             )

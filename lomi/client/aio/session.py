@@ -145,6 +145,7 @@ class Session:
         generation: str | None = None,
         timeout_s: float = 30.0,
         failed_ok: bool = False,
+        unread_ok: bool = False,
         keep: Callable[[Act[Result]], None] | None = None,
     ) -> Act[ResultT]:
         """Call a tool that acts and follow its receipt to the end.
@@ -156,6 +157,7 @@ class Session:
             generation: the life that it acts on.
             timeout_s: how long to follow; the operation itself goes on after that.
             failed_ok: hand back a receipt `failed` whose effect is complete (a command's exit code) instead of raising.
+            unread_ok: hand back a receipt whose outcome is unknown only because nothing can be read back.
             keep: told of the act before a failure is raised.
 
         Raises:
@@ -171,6 +173,8 @@ class Session:
         if act.state is OperationState.SUCCEEDED:
             return act
         if failed_ok and act.state is OperationState.FAILED and act.effect is EffectState.COMPLETE:
+            return act
+        if unread_ok and act.failure is not None and act.failure.reason == "text_not_confirmed":
             return act
         raise _unsuccessful(act)
 
