@@ -36,18 +36,19 @@ class FrameFeed:
         self._host = host
         self._group = group
         self._latest: Frame | None = None
-        self._watchers: set[asyncio.Event] = set()
+        self._watchers: dict[asyncio.Event, float] = {}
         self._producer: asyncio.Task[None] | None = None
         self._fault: CaptureFailed | ChannelLost | NotRunning | None = None
 
     @asynccontextmanager
-    async def watch(self) -> AsyncIterator[AsyncIterator[Frame]]:
+    async def watch(self, *, fastest_s: float = _FASTEST_S) -> AsyncIterator[AsyncIterator[Frame]]:
         """Frames from now on, the last known one first; each turn of the loop gets the newest there is.
 
-        The iterator ends with NotRunning or ChannelLost when the device does.
+        Where pictures must be asked for, one comes every `fastest_s` at most, and as often as the most eager watcher
+        wants. The iterator ends with NotRunning or ChannelLost when the device does.
         """
         news = asyncio.Event()
-        self._watchers.add(news)
+        self._watchers[news] = fastest_s
         if self._latest is not None:
             news.set()
         if self._producer is None or self._producer.done():
@@ -56,7 +57,7 @@ class FrameFeed:
         try:
             yield self._frames(news)
         finally:
-            self._watchers.discard(news)
+            del self._watchers[news]
             if not self._watchers and self._producer is not None:
                 self._producer.cancel()
                 self._producer = self._latest = None
@@ -96,16 +97,17 @@ class FrameFeed:
 
     async def _poll(self) -> None:
         """Over adb there is nothing to wait for: look often while the picture changes, less often while it rests."""
-        world, last, pause = self._host.world, b"", _FASTEST_S
+        world, last, pause = self._host.world, b"", 0.0
         while True:
             _, lanes = self._actor.usable(None)
             began = world.monotonic()
             raw = await grab(lanes.film, within=10.0)
             digest = hashlib.blake2b(raw, digest_size=16).digest()
+            fastest = min(self._watchers.values(), default=_FASTEST_S)
             if digest == last:
-                pause = min(pause * 1.5, _SLOWEST_S)
+                pause = max(fastest, min(pause * 1.5, _SLOWEST_S))
             else:
-                last, pause = digest, _FASTEST_S
+                last, pause = digest, fastest
                 await self._show(raw, lanes)
             await world.sleep(max(0.0, pause - (world.monotonic() - began)))
 

@@ -10,7 +10,7 @@ from lomi.contract.android import AndroidScreenshotInput
 from lomi.contract.artifact import AndroidSource, Artifact, ArtifactFound
 from lomi.core.port import Call, Reply
 from lomi.core.recording import Recordings
-from lomi.core.video import MOST_EDGE
+from lomi.core.video import FASTEST_S, MOST_EDGE
 
 _MOST_BYTES = 3 << 20
 
@@ -36,7 +36,7 @@ class AndroidVideos:
 async def _pictures(phone: Phone) -> AsyncGenerator[bytes, None]:
     """The live view; it ends with the device."""
     with suppress(NotRunning, ChannelLost, CaptureFailed):
-        async with phone.frames.watch() as frames:
+        async with phone.frames.watch(fastest_s=FASTEST_S) as frames:
             async for frame in frames:
                 yield frame.png
 

@@ -196,7 +196,7 @@ async def _next(
     pictures: AsyncGenerator[bytes, None], over: "asyncio.Task[Literal[True]]", left: float
 ) -> bytes | None:
     """The next picture; None when there will be none, or not before the end."""
-    coming: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(pictures, None))
+    coming = asyncio.ensure_future(_one(pictures))
     awaited: set[asyncio.Future[Any]] = {coming, over}
     try:
         await asyncio.wait(awaited, timeout=left, return_when=asyncio.FIRST_COMPLETED)
@@ -205,6 +205,12 @@ async def _next(
         if not coming.done():
             coming.cancel()
             await asyncio.wait({coming})
+
+
+async def _one(pictures: AsyncGenerator[bytes, None]) -> bytes | None:
+    async for picture in pictures:
+        return picture
+    return None
 
 
 async def _keep(one: _Recording, picture: bytes) -> None:

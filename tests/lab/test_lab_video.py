@@ -4,9 +4,13 @@ import base64
 import hashlib
 import io
 import json
+import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from harness import World
@@ -83,8 +87,17 @@ def like(colour: tuple[int, int, int], wanted: tuple[int, int, int]) -> bool:
     return all(abs(one - other) < 24 for one, other in zip(colour, wanted, strict=True))
 
 
+def playwrights_own(folder: Path, trace: Path) -> str:
+    """A trace and its requests as Playwright's own command reads them; it unpacks into the folder."""
+    command = (sys.executable, "-m", "playwright", "trace")
+    return "".join(
+        subprocess.run([*command, *words], cwd=folder, capture_output=True, text=True, check=True).stdout
+        for words in (("open", str(trace)), ("requests",))
+    )
+
+
 def test_a_failing_test_leaves_a_video_from_before_to_after_its_click(
-    pytester: pytest.Pytester, world: World, site: Site
+    pytester: pytest.Pytester, world: World, site: Site, tmp_path: Path
 ) -> None:
     """Red before the click, blue after it, each for as long as it was shown; Playwright's trace lies beside it."""
     source = f"""
@@ -115,6 +128,9 @@ def test_a_failing_test_leaves_a_video_from_before_to_after_its_click(
         assert {f"resources/{name}" for name in shown} <= set(trace.namelist())
     assert "trace.jsonl" in kept
     assert "video: " in ran.output
+    told = playwrights_own(tmp_path, ran.folder / "left" / kept["page-trace.zip"].path)
+    assert re.search(r"Pages: +1\n", told)
+    assert re.search(r"GET +200 +colours", told)
 
 
 def of_page(site: Site, body: str, name: str = "page") -> str:
