@@ -107,6 +107,12 @@ def _need_model(asked: argparse.Namespace) -> None:
         raise _UsageError("--saboteur is the stand-in's: leave out --endpoint")
 
 
+def _need_key(asked: argparse.Namespace) -> None:
+    key = os.environ.get(asked.key_env, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise _UsageError(f"the key in {asked.key_env} holds what can't be sent: use printable ASCII")
+
+
 def _need_places(asked: argparse.Namespace) -> None:
     """Fail before the first task, not after the last, where the results can't be written."""
     try:
@@ -167,7 +173,7 @@ async def _run(
     async with AsyncExitStack() as stack:
         standin: StandIn | None = None
         # Out of our own environment: whatever the gate starts from here on inherits no key.
-        url, key = asked.endpoint, os.environ.pop(asked.key_env, "")
+        url, key = asked.endpoint, os.environ.pop(asked.key_env, "").strip()
         if not url:
             standin = StandIn(secrets.token_urlsafe(16))
             url, key = await stack.enter_async_context(opened_standin(standin)), standin.key
@@ -255,6 +261,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         tasks, servers = _chosen(asked.task, asked.saboteur), _servers(asked)
         _need_model(asked)
+        _need_key(asked)
         _need_places(asked)
     except _UsageError as error:
         made.error(str(error))
@@ -289,5 +296,6 @@ async def _interruptible(
 ) -> list[Outcome]:
     task = asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(one, task.cancel)
     return await _run(asked, tasks, servers, folder)

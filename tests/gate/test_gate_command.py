@@ -36,6 +36,18 @@ def gate(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def started_gate(*words: str) -> "subprocess.Popen[str]":
+    """The same, still running."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "ci")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "agent_gate", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
@@ -59,6 +71,37 @@ def test_a_wrong_command_line_is_refused_with_a_hint(
         main(words)
     assert ended.value.code == 2
     assert hint in capsys.readouterr().err
+
+
+def test_a_key_that_no_header_takes_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The library's own error would show it."""
+    monkeypatch.setenv("MY_KEY", "very-secret\x07word")
+    with pytest.raises(SystemExit) as ended:
+        main(["--endpoint", "http://127.0.0.1:9/v1", "--model", "m", "--key-env", "MY_KEY"])
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert "the key in MY_KEY holds what can't be sent" in said.err
+    assert "secret" not in said.out + said.err
+
+
+@pytest.mark.parametrize("words", [[], ["--key-env", "MY_KEY"], ["--key-env=MY_KEY"], ["--key", "MY_KEY"]])
+def test_the_set_up_is_given_no_key(tmp_path: Path, words: list[str]) -> None:
+    """Only the gate itself has it, not what is fetched and run before it."""
+    (tmp_path / "ci").mkdir()
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nenv > {shlex.quote(str(tmp_path / 'gate'))}\n")
+    python.chmod(0o755)
+    setup = f"root=$PWD python={shlex.quote(str(python))}\nlomi_venv() {{ env > set-up; }}\nlomi_chromium() {{ :; }}\n"
+    (tmp_path / "ci" / "setup.sh").write_text(setup)
+    (tmp_path / "ci" / "agent-gate").write_text((ROOT / "ci" / "agent-gate").read_text())
+    name = "MY_KEY" if words else "LOMI_GATE_KEY"
+    environment = {**os.environ, name: "very-secret-word", "UNSET_PROBE": "1"}
+    subprocess.run(["bash", str(tmp_path / "ci" / "agent-gate"), *words], env=environment, check=True, timeout=30)
+    assert "UNSET_PROBE=1" in (tmp_path / "set-up").read_text()
+    assert "very-secret-word" not in (tmp_path / "set-up").read_text()
+    assert f"{name}=very-secret-word" in (tmp_path / "gate").read_text()
 
 
 def test_servers_are_compared_over_what_all_were_tried_on() -> None:
