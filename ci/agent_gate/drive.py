@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from agent_gate.endpoint import Endpoint, EndpointError
 from agent_gate.talk import Ask, BadAnswerError, Entry, ToolCall, ToolResult, Turn
 from agent_gate.task import Budget
-from agent_gate.tools import Tools
+from agent_gate.tools import Tools, ToolsError
 
 Called = Callable[[str], Awaitable[None]]
 """Told of each call that was answered, by the tool's name; where the world may change."""
@@ -68,9 +68,13 @@ class Drive:
         except _Spent as spent:
             course.problem = str(spent)
         except EndpointError as error:
-            course.problem, course.fatal = f"the endpoint: {error}", error.fatal
+            # One that fell silent in a conversation may have choked on that; the next task's first request tells.
+            met = any(isinstance(entry, Turn) for entry in course.conversation)
+            course.problem, course.fatal = f"the endpoint: {error}", error.fatal or (error.silent and not met)
         except BadAnswerError as error:
             course.problem = f"the endpoint: {error}"
+        except ToolsError as error:
+            course.problem = str(error)
         return course
 
     async def _turn(self, system: str) -> Turn:

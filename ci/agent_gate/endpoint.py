@@ -19,11 +19,23 @@ MOST_ANSWER = 32 << 20
 
 
 class EndpointError(Exception):
-    """Raised when an endpoint gives no usable answer. `fatal` where it would refuse every other task as well."""
+    """Raised when an endpoint gives no usable answer.
 
-    def __init__(self, text: str, *, fatal: bool = False) -> None:
+    `fatal` where it would refuse every other task as well; `silent` where it did not answer at any try.
+    """
+
+    def __init__(self, text: str, *, fatal: bool = False, silent: bool = False) -> None:
         super().__init__(text)
         self.fatal = fatal
+        self.silent = silent
+
+
+def without_key(text: str, key: str) -> str:
+    """A text without the key, however JSON or Python may have written it there."""
+    written = {json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1], repr(key)[1:-1], key}
+    for one in sorted(written | {one.replace("/", "\\/") for one in written}, key=len, reverse=True):
+        text = text.replace(one, "[key]") if key else text
+    return text
 
 
 class Endpoint:
@@ -59,17 +71,18 @@ class Endpoint:
             try:
                 answer, body = await self._sent(content)
             except (httpx2.TransportError, httpx2.DecodingError) as error:
-                problem, wait = f"{type(error).__name__}: {error}", None
+                problem, wait = without_key(f"{type(error).__name__}: {error}", self._key), None
             else:
                 if answer.status_code == httpx2.codes.OK:
                     return self._dialect.turn(body)
-                problem = f"status {answer.status_code}: {self.redacted(body.decode('utf-8', 'replace'))[:400]}"
+                said = without_key(body.decode("utf-8", "replace"), self._key)[:400]
+                problem = f"status {answer.status_code}: {said}"
                 if answer.status_code not in BUSY:
                     raise EndpointError(problem, fatal=answer.status_code in (401, 403, 404))
                 wait = _seconds(answer.headers.get("retry-after"))
             if number + 1 < TRIES:
                 await self._sleep(_pause(number, wait))
-        raise EndpointError(f"no answer in {TRIES} tries; the last: {problem}", fatal=True)
+        raise EndpointError(f"no answer in {TRIES} tries; the last: {problem}", silent=True)
 
     async def _sent(self, content: bytes) -> tuple[httpx2.Response, bytes]:
         headers = {"Content-Type": "application/json", **self._dialect.headers(self._key)}
@@ -80,10 +93,6 @@ class Endpoint:
                 if len(body) > MOST_ANSWER:
                     raise BadAnswerError(f"an answer of more than {MOST_ANSWER} bytes")
         return answer, bytes(body)
-
-    def redacted(self, text: str) -> str:
-        """A text without the key."""
-        return text.replace(self._key, "[key]") if self._key else text
 
 
 def _seconds(header: str | None) -> float | None:

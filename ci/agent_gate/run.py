@@ -11,13 +11,13 @@ from mcp.shared.exceptions import MCPError
 
 from agent_gate.draw import drawn
 from agent_gate.drive import Course, Drive, ModelSetting
-from agent_gate.endpoint import Endpoint
+from agent_gate.endpoint import Endpoint, without_key
 from agent_gate.judge import Records, Verdict, answer_of, judge, nothing_else
 from agent_gate.outcome import Outcome
 from agent_gate.stage import Stage, StageError
 from agent_gate.talk import Dialect
 from agent_gate.task import Budget, Task, filled, filled_checks, system_prompt
-from agent_gate.tools import ToolsError, opened_tools
+from agent_gate.tools import CLOSED, ToolsError, opened_tools
 from agent_gate.transcript import write_transcript
 from lomi.demo.record import DemoFailedError
 
@@ -78,9 +78,10 @@ async def run_task(job: Job, model: Model) -> Outcome:
                 seconds = job.clock() - started
             retries = endpoint.retries
             ended = await stage.end()
-            reasons = _reasons(job.task, course, stage, ended)
+            reasons = _reasons(job.task, without_key(course.last_words, model.key), course.problem, stage, ended)
     except* (DemoFailedError, StageError, ToolsError, MCPError, OSError, ValueError) as group:
-        reasons = [f"the world of the task: {_first(group)}"]
+        reasons = [f"the world of the task: {_said(group)}"]
+    reasons = [without_key(reason, model.key) for reason in reasons]
     transcript = job.folder / f"{job.server}-{job.task.name}.json"
     write_transcript(transcript, f"{job.task.title} ({job.server})", course, reasons, model.key)
     outcome = Outcome(
@@ -95,20 +96,23 @@ async def run_task(job: Job, model: Model) -> Outcome:
         retries=retries,
     )
     if course.fatal:
-        raise EndpointGoneError(course.problem, outcome)
+        raise EndpointGoneError(without_key(course.problem, model.key), outcome)
     return outcome
 
 
-def _first(group: BaseExceptionGroup) -> BaseException:
+def _said(group: BaseExceptionGroup) -> str:
+    """The first of the errors, in one line."""
     found: BaseException = group
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
-    return found
+    if isinstance(found, MCPError):
+        return "the tool server ended" if found.message == CLOSED else f"the tool server: {found.message}"
+    return next(iter(str(found).splitlines()), type(found).__name__)
 
 
-def _reasons(task: Task, course: Course, stage: Stage, ended: str) -> list[str]:
-    records: Records = stage.records(answer_of(course.last_words))
+def _reasons(task: Task, last_words: str, problem: str, stage: Stage, ended: str) -> list[str]:
+    records: Records = stage.records(answer_of(last_words))
     checks = filled_checks(task, stage.words)
     verdicts: list[Verdict] = [*judge(checks, records), nothing_else(checks, records)]
     wrong = [f"{verdict.says}: {verdict.found}" for verdict in verdicts if not verdict.good]
-    return [reason for reason in (course.problem, *wrong, ended) if reason]
+    return [reason for reason in (problem, *wrong, ended) if reason]

@@ -2,21 +2,26 @@
 
 import asyncio
 import json
+import logging
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ImageContent, TextContent, Tool
+from mcp_types import CONNECTION_CLOSED, CallToolResult, ImageContent, TextContent, Tool
 
 from agent_gate.talk import MOST_DEEP, Picture, ToolResult, ToolSchema
 
 CALL_S = 120.0
 NO_OBJECT = f"The arguments are not a JSON object of valid Unicode, nested at most {MOST_DEEP} deep."
+NO_FORM = "the server's answer is not in MCP's form."
+CLOSED = "Connection closed"
+"""What the SDK says of a server that is gone; its code alone is also what servers use for errors of their own."""
 MOST_TOOLS = 10_000
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -44,7 +49,11 @@ class Tools:
         return self._client.instructions or ""
 
     async def call(self, call_id: str, name: str, arguments: Mapping[str, object] | None) -> ToolResult:
-        """Call a tool; whatever goes wrong is a result that the model can read."""
+        """Call a tool; whatever goes wrong is a result that the model can read.
+
+        Raises:
+            ToolsError: the server is gone.
+        """
         if name not in self._names:
             return ToolResult(call_id=call_id, text=f"There is no tool named {name!r}.", is_error=True)
         if arguments is None:
@@ -52,7 +61,11 @@ class Tools:
         try:
             result = await self._client.call_tool(self._names[name], dict(arguments), read_timeout_seconds=CALL_S)
         except MCPError as error:
-            return ToolResult(call_id=call_id, text=f"The call failed: {error}", is_error=True)
+            if (error.code, error.message) == (CONNECTION_CLOSED, CLOSED):
+                raise ToolsError("the tool server ended while it was called") from error
+            return ToolResult(call_id=call_id, text=f"The call failed: {error.message}", is_error=True)
+        except ValueError:
+            return ToolResult(call_id=call_id, text=f"The call failed: {NO_FORM}", is_error=True)
         return _read(call_id, result)
 
 
@@ -75,7 +88,7 @@ async def opened_tools(
     """Start a server in a folder, with its standard error in `log`; it ends with the context.
 
     Raises:
-        ToolsError: it has not told of its tools within `seconds`, or lists them without an end.
+        ToolsError: it has not told of its tools within `seconds`, or not in MCP's form, or lists them without an end.
     """
     server = StdioServerParameters(
         command=command[0],
@@ -85,14 +98,33 @@ async def opened_tools(
         encoding_error_handler="replace",  # a line that is no UTF-8 is no message either, and must not end the gate
     )
     async with AsyncExitStack() as stack:
-        errors = stack.enter_context(log.open("a", encoding="utf-8"))
+        errors = stack.enter_context(log.open("a", encoding="utf-8", errors="backslashreplace"))
+        stack.enter_context(_logged(errors))
         try:
             async with asyncio.timeout(seconds):
                 client = await stack.enter_async_context(Client(stdio_client(server, errlog=errors), mode="auto"))
                 listed = await _listed(client)
         except TimeoutError as error:
             raise ToolsError(f"the tool server did not tell of its tools within {seconds} s") from error
+        except ValueError as error:
+            raise ToolsError(f"the tool server did not tell of its tools: {NO_FORM}") from error
         yield Tools(client, listed)
+
+
+@contextmanager
+def _logged(target: TextIO) -> Iterator[None]:
+    """What the SDK has to say of a server goes into the log: it quotes the server, and a terminal is ruled by that."""
+    handler = logging.StreamHandler(target)
+    loggers = [logging.getLogger(name) for name in ("mcp", "client")]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+            logger.propagate = True
 
 
 async def _listed(client: Client) -> list[Tool]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_gate.drive import Course
+from agent_gate.endpoint import without_key
 from agent_gate.talk import Entry, ToolResult, Turn
 
 
@@ -19,10 +20,16 @@ def write_transcript(path: Path, title: str, course: Course, reasons: Sequence[s
         "outputTokens": course.output_tokens,
         "conversation": [_entry(entry) for entry in course.conversation],
     }
-    text = json.dumps(whole, ensure_ascii=False, indent=1)
-    if key:
-        text = text.replace(key, "[key]").replace(json.dumps(key)[1:-1], "[key]")
+    text = json.dumps(_redacted(whole, key), ensure_ascii=False, indent=1)
     path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+
+
+def _redacted(value: object, key: str) -> object:
+    if isinstance(value, str):
+        return without_key(value, key)
+    if isinstance(value, dict):
+        return {without_key(str(name), key): _redacted(one, key) for name, one in value.items()}
+    return [_redacted(one, key) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _entry(entry: Entry) -> object:

@@ -210,6 +210,7 @@ async def test_an_endpoint_that_stays_busy_is_given_up() -> None:
     pauses: list[float] = []
     server = Server(*[Answer(status=503, body=b"overloaded")] * TRIES)
     async with endpoint(server, pauses) as asked:
-        with pytest.raises(EndpointError, match="overloaded"):
+        with pytest.raises(EndpointError, match="overloaded") as silent:
             await asked.ask(ask(["Do it."]))
     assert len(server.requests) == TRIES
+    assert (silent.value.silent, silent.value.fatal) == (True, False)

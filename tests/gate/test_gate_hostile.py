@@ -2,25 +2,28 @@
 
 import json
 import shlex
+import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
 from agent_gate import endpoint as endpoints
-from agent_gate.endpoint import Endpoint
+from agent_gate.drive import Drive, ModelSetting
+from agent_gate.endpoint import Endpoint, EndpointError, without_key
 from agent_gate.http import Answer, serving
 from agent_gate.main import main
 from agent_gate.openai import OpenAI
 from agent_gate.outcome import Outcome, line_of
-from agent_gate.talk import Ask, BadAnswerError
+from agent_gate.talk import Ask, BadAnswerError, ToolCall, Turn
+from agent_gate.task import Budget
 from gate_runs import DIALECTS, KEY
-from test_gate_command import PLAIN, gate
+from test_gate_command import PLAIN, gate, started_gate
 
 ODD = str(Path(__file__).with_name("odd_server.py"))
 DEEP = '{"a":' * 700 + "1" + "}" * 700
@@ -28,13 +31,17 @@ DONE = {"choices": [{"message": {"content": "ANSWER: done"}}]}
 
 
 @contextmanager
-def answering(answers: Sequence[tuple[int, bytes]]) -> Iterator[str]:
-    """An endpoint that gives these answers, one a request, the last of them for ever; its URL."""
+def answering(answers: Sequence[tuple[int, bytes]], before: Callable[[], object] = lambda: None) -> Iterator[str]:
+    """An endpoint that gives these answers, one a request, the last of them for ever; its URL.
+
+    `before` is called before each answer.
+    """
     waiting = list(answers)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
+            before()
             status, body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
@@ -54,11 +61,12 @@ def answering(answers: Sequence[tuple[int, bytes]]) -> Iterator[str]:
             thread.join()
 
 
-def asked(url: str, tmp_path: Path, *words: str) -> "tuple[int, str, dict[str, Any]]":
+def asked(url: str, tmp_path: Path, *words: str, **variables: str) -> "tuple[int, str, dict[str, Any]]":
     """Two tasks of the plain server with the model there: exit code, standard error, what `--json` holds."""
     said = gate(
         *("--endpoint", url, "--model", "m", "--no-lomi", "--server", PLAIN, "--task", "injection", "--task", "iframe"),
         *("--json", str(tmp_path / "out.json"), "--transcripts", str(tmp_path / "kept"), *words),
+        **variables,
     )
     assert "Traceback" not in said.stderr, said.stderr
     return said.returncode, said.stderr, json.loads((tmp_path / "out.json").read_text())
@@ -163,6 +171,9 @@ def test_a_reason_rules_no_terminal() -> None:
         ("hangs", "did not tell of its tools within 2 s"),
         ("garbage", "did not tell of its tools within 2 s"),
         ("repeats", "lists its tools without an end"),
+        ("endless", "did not tell of its tools within 2 s"),
+        ("no-list", "did not tell of its tools: the server's answer is not in MCP's form."),
+        ("dies", "ended"),
     ],
 )
 def test_a_server_that_never_tells_of_its_tools_costs_its_tasks_alone(
@@ -175,3 +186,151 @@ def test_a_server_that_never_tells_of_its_tools_costs_its_tasks_alone(
     outcomes = json.loads((tmp_path / "out.json").read_text())["outcomes"]
     assert [one["reasons"] for one in outcomes] == [[f"the world of the task: the tool server {problem}"]] * 2
     assert "0 of 2 passed" in capsys.readouterr().out
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("hangs-in-call", "not done within 3 s"),
+        ("garbage-in-call", "not done within 3 s"),
+        ("dies-in-call", "the tool server ended while it was called"),
+        ("bad-result", ""),
+    ],
+)
+def test_a_server_that_fails_in_a_call_costs_its_task_alone(
+    tmp_path: Path, word: str, reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is said in one line, the model is told where it can be, and nothing that the server wrote is shown."""
+    server = shlex.join([sys.executable, ODD, word])
+    words = ["--no-lomi", "--server", server, "--seconds", "3", "--task", "injection", "--saboteur", "nothing"]
+    assert main([*words, "--json", str(tmp_path / "out.json"), "--transcripts", str(tmp_path)]) == 1
+    (outcome,) = json.loads((tmp_path / "out.json").read_text())["outcomes"]
+    assert outcome["reasons"][: len(outcome["reasons"]) - 2] == ([reason] if reason else [])
+    assert outcome["calls"] == 1
+    kept = (tmp_path / "server-1-injection.json").read_text()
+    assert ("The call failed: the server's answer is not in MCP's form." in kept) == (not reason)
+    shown = capfd.readouterr()
+    assert "0 of 1 passed" in shown.out
+    assert shown.err == ""
+    assert "\x1b" not in shown.out
+
+
+SECRET = "sk-very/\"secret\"-'word'"
+AS_JSON = json.dumps(SECRET)[1:-1]
+
+
+@pytest.mark.parametrize("written", [SECRET, AS_JSON, AS_JSON.replace("/", "\\/"), repr(SECRET)[1:-1]])
+def test_a_key_is_known_however_it_is_written(written: str) -> None:
+    """Bare, or as JSON or Python write it; and no key is in no text."""
+    assert without_key(f"bad key {written}!", SECRET) == "bad key [key]!"
+    assert without_key("bad", "") == "bad"
+
+
+@pytest.mark.timeout(120)
+def test_an_endpoint_that_echoes_the_key_shows_it_nowhere(tmp_path: Path) -> None:
+    """As an answer, a tool's name, a refusal in JSON: not on the terminal, in the results or in what is kept."""
+    answer = {"choices": [{"message": {"content": f"ANSWER: {SECRET}"}}]}
+    function = {"name": SECRET, "arguments": json.dumps({SECRET: [SECRET]})}
+    call = {"choices": [{"message": {"tool_calls": [{"id": SECRET, "type": "function", "function": function}]}}]}
+    refusal = json.dumps({"error": SECRET}).replace("/", "\\/").encode()
+    bodies = [(200, json.dumps(call).encode()), (200, json.dumps(answer).encode()), (401, refusal)]
+    with answering(bodies) as url:
+        said = gate(
+            *("--endpoint", url, "--model", "m", "--no-lomi", "--server", PLAIN, "--key-env", "MY_KEY"),
+            *("--task", "injection", "--task", "iframe", "--task", "console-error", "--transcripts", str(tmp_path)),
+            *("--json", str(tmp_path / "out.json")),
+            MY_KEY=f" {SECRET}\n",
+        )
+    assert said.returncode == 1
+    everything = said.stdout + said.stderr + "".join(path.read_text() for path in tmp_path.iterdir())
+    assert "[key]" in said.stderr
+    assert "[key]" in (tmp_path / "server-1-iframe.json").read_text()
+    assert "secret" not in everything
+
+
+async def test_a_redirect_is_not_followed_with_the_key() -> None:
+    """The key goes where it was sent and nowhere else."""
+    met: list[object] = []
+
+    def elsewhere(request: object) -> Answer:
+        met.append(request)
+        return Answer()
+
+    ask = Ask(model="m", system="", tools=(), conversation=["Do it."], most_output=1)
+    async with serving(elsewhere) as other, httpx2.AsyncClient() as client:
+        moved = Answer(status=307, headers={"Location": f"{other}/v1"})
+        async with serving(lambda _: moved) as origin:
+            with pytest.raises(EndpointError, match="status 307"):
+                await Endpoint(client, origin, OpenAI(), KEY).ask(ask)
+    assert met == []
+
+
+class Silent:
+    """An endpoint that answers some times with a call, then never again; and a server without tools."""
+
+    schemas = ()
+    instructions = ""
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+
+    async def ask(self, _: Ask) -> Turn:
+        """A call, or nothing."""
+        self.turns -= 1
+        if self.turns < 0:
+            raise EndpointError("no answer in 6 tries", silent=True)
+        calls = (ToolCall(call_id="c", name="x", arguments={}),)
+        return Turn(text="", calls=calls, raw={}, input_tokens=0, output_tokens=0, stopped="")
+
+    async def call(self, *_: object) -> object:
+        """Whatever."""
+        return object()
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+async def test_an_endpoint_that_falls_silent_in_a_task_costs_that_task(turns: int) -> None:
+    """One request may be too much for it; only where a task's first one is never answered the whole run ends."""
+
+    async def called(_: str) -> None:
+        """Nothing happens."""
+
+    silent = Silent(turns)
+    drive = Drive(cast("Any", silent), cast("Any", silent), ModelSetting(model="m"), called)
+    course = await drive.run("", "Do it.", Budget())
+    assert course.problem == "the endpoint: no answer in 6 tries"
+    assert course.fatal == (turns == 0)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_keeps_every_task_that_was_finished(tmp_path: Path, sent: signal.Signals) -> None:
+    """In the second of three tasks: the first one's result is in the file, which says that it is not complete."""
+    reached, over = threading.Event(), threading.Event()
+    requests: list[int] = []
+
+    def second(number: int) -> None:
+        if number == 2:
+            reached.set()
+            over.wait(60)
+
+    out = tmp_path / "out.json"
+    with answering([(200, json.dumps(DONE).encode())], lambda: (requests.append(1), second(len(requests)))) as url:
+        process = started_gate(
+            *("--endpoint", url, "--model", "m", "--no-lomi", "--server", PLAIN, "--json", str(out)),
+            *("--task", "injection", "--task", "iframe", "--task", "console-error"),
+        )
+        try:
+            assert reached.wait(60)
+            process.send_signal(sent)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            over.set()
+            process.kill()
+            process.wait()
+    assert process.returncode == 130
+    assert errors == "lomi: interrupted; what the gate had started has been ended\n"
+    whole = json.loads(out.read_text())
+    assert whole["complete"] is False
+    assert [one["task"] for one in whole["outcomes"]] == ["iframe"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
