@@ -4,7 +4,7 @@ import asyncio
 import base64
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from urllib.parse import urldefrag
@@ -68,6 +68,7 @@ class _Begun(Refusal):
     id: int = 0
     status: int = 0
     media: str = ""
+    length: int | None = None
 
 
 class _Piece(Refusal):
@@ -182,8 +183,13 @@ def require_same_origin(page: Page, url: str) -> None:
         raise TransferFailedError("cross_origin", origin=origin_of(url))
 
 
-async def pieces(page: Page, url: str, *, most: int, seconds: float) -> AsyncIterator[bytes]:
+async def pieces(
+    page: Page, url: str, *, most: int, seconds: float, stated: Callable[[int], None] | None = None
+) -> AsyncGenerator[bytes, None]:
     """The bytes of one same-origin address: GET with the page's session, no redirects, not cached, 200 or 204 only.
+
+    An empty piece comes first, once the answer has begun; before it `stated` is told the length that the answer states,
+    if it does.
 
     Raises:
         TransferFailedError: ``cross_origin``, ``redirect_refused``, ``status_refused``, ``too_large``,
@@ -197,6 +203,11 @@ async def pieces(page: Page, url: str, *, most: int, seconds: float) -> AsyncIte
         begun = await world.call("fetchBegin", urldefrag(url).url, seconds * 1000, shape=_Begun, deadline_s=seconds + 1)
         if begun.refused:
             raise TransferFailedError(begun.refused, status=begun.status)
+        if begun.length is not None and begun.length > most:
+            raise TransferFailedError("too_large", most=most)
+        if begun.length is not None and stated is not None:
+            stated(begun.length)
+        yield b""
         total = 0
         while True:
             left = max(0.5, deadline - page.clock() + 1)

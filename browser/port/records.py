@@ -10,7 +10,7 @@ from browser.page import Page
 from browser.port import views
 from browser.port.faults import reading
 from browser.port.lives import Lives
-from browser.port.transfers import download_source, pieces_of
+from browser.port.transfers import download_source, length_of, pieces_of
 from browser.transfers import MOST_BYTES
 from lomi.contract.browser import BrowserLogs, BrowserLogsInput
 from lomi.contract.codes import ErrorCode
@@ -63,8 +63,9 @@ class BrowserRecords:
         folder = Path(tempfile.mkdtemp(prefix="lomi-trace-"))
         try:
             await page.profile.trace.stop(folder / "trace.zip")
-            pieces, source = pieces_of(folder / "trace.zip"), download_source(page, call.input)
-            return await self._ledger.artifacts.put_stream(call, pieces, source, most=MOST_BYTES)
+            trace, source = folder / "trace.zip", download_source(page, call.input)
+            most = min(await length_of(trace), MOST_BYTES)
+            return await self._ledger.artifacts.put_stream(call, pieces_of(trace), source, most=most)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

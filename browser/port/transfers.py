@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -50,7 +50,7 @@ def download_source(page: Page, given: BrowserDownloadInput | BrowserLogsInput) 
     )
 
 
-async def pieces_of(path: Path) -> AsyncIterator[bytes]:
+async def pieces_of(path: Path) -> AsyncGenerator[bytes, None]:
     """The bytes of a file, a piece at a time."""
     descriptor = await asyncio.to_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -58,6 +58,28 @@ async def pieces_of(path: Path) -> AsyncIterator[bytes]:
             yield piece
     finally:
         os.close(descriptor)
+
+
+async def length_of(path: Path) -> int:
+    """How many bytes `pieces_of` will give."""
+    return (await asyncio.to_thread(path.stat)).st_size
+
+
+class _Room:
+    """What a large file needs: its length where the answer states it, else all that it may have.
+
+    So the answer must have begun before room is taken; small files take theirs before anything is asked for.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def take(self, length: int) -> None:
+        self._most = length
+
+    async def known(self, pieces: AsyncIterator[bytes]) -> int:
+        await anext(pieces, b"")
+        return self._most
 
 
 class _StoppedError(Exception):
@@ -70,7 +92,7 @@ class _Asked:
     def __init__(self) -> None:
         self.begun = False
 
-    async def watch(self, pieces: AsyncIterator[bytes], permit: Permit) -> AsyncIterator[bytes]:
+    async def watch(self, pieces: AsyncIterator[bytes], permit: Permit) -> AsyncGenerator[bytes, None]:
         self.begun = True
         async for piece in pieces:
             if permit.cancelling or permit.revoked:
@@ -125,15 +147,20 @@ class BrowserTransfers:
             page.require_free()
             transfers.require_same_origin(page, given.url)
         most = transfers.MOST_BYTES if given.large else given.max_bytes
-        fetched = transfers.pieces(page, given.url, most=most, seconds=LARGE_S if given.large else INLINE_S)
-        return await self._kept(call, permit, page, fetched, most)
+        if not given.large:
+            fetched = transfers.pieces(page, given.url, most=most, seconds=INLINE_S)
+            return await self._kept(call, permit, page, fetched, most)
+        room = _Room(most)
+        fetched = transfers.pieces(page, given.url, most=most, seconds=LARGE_S, stated=room.take)
+        return await self._kept(call, permit, page, fetched, room)
 
     async def _begun(self, call: Call[BrowserDownloadInput], permit: Permit, page: Page, download_id: str) -> Outcome:
         with acting():
             download = await self._over(page, permit, download_id)
         if download.path is None:
             raise refusal_of(TransferFailedError(download.reason or "network_failed"))
-        return await self._kept(call, permit, page, pieces_of(download.path), transfers.MOST_BYTES)
+        length = await length_of(download.path)
+        return await self._kept(call, permit, page, pieces_of(download.path), length)
 
     async def _over(self, page: Page, permit: Permit, download_id: str) -> Download:
         """The download once it is over; the page may be used meanwhile."""
@@ -149,8 +176,8 @@ class BrowserTransfers:
         call: Call[BrowserDownloadInput],
         permit: Permit,
         page: Page,
-        pieces: AsyncIterator[bytes],
-        most: int,
+        pieces: AsyncGenerator[bytes, None],
+        room: "int | _Room",
     ) -> Outcome:
         asked = _Asked()
         async with permit.effect():
@@ -158,8 +185,9 @@ class BrowserTransfers:
             source = download_source(page, call.input)
             try:
                 with asked.told():
-                    watched = asked.watch(pieces, permit)
-                    stored = await self._ledger.artifacts.put_stream(call, watched, source, most=most)
+                    async with aclosing(pieces), aclosing(asked.watch(pieces, permit)) as watched:
+                        most = room if isinstance(room, int) else await room.known(watched)
+                        stored = await self._ledger.artifacts.put_stream(call, watched, source, most=most)
             except _StoppedError:
                 if permit.cancelling:
                     return Outcome(result=None, state=OperationState.CANCELLED, effect=EffectState.PARTIAL)

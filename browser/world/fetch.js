@@ -16,7 +16,10 @@ async function fetchBegin(url, deadlineMs) {
   if (response.status !== 200 && response.status !== 204) { clearTimeout(timer); stop.abort(); return refusal('status_refused', { status: response.status }); }
   fetchCount += 1;
   fetches.set(fetchCount, { stop, timer, reader: response.body ? response.body.getReader() : null, left: null, next: null, blob: null });
-  return { id: fetchCount, status: response.status, media: response.headers.get('content-type') || '' };
+  // The length stated is that of what is sent: with an encoding it says nothing of what comes out of it.
+  const stated = response.headers.get('content-encoding') ? null : response.headers.get('content-length');
+  const length = stated !== null && /^[0-9]{1,15}$/.test(stated) ? Number(stated) : null;
+  return { id: fetchCount, status: response.status, media: response.headers.get('content-type') || '', length };
 }
 
 // The next piece comes with a `fetchBlob` of its own, which the engine itself reads: text through the inspector costs the page ten times as

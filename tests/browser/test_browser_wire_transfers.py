@@ -84,6 +84,24 @@ async def test_small_files_and_the_bounds_of_a_download(world: World, site: File
         assert (await page.download("about:blank")).short == "receipt failed/none SCOPE_DENIED (cross_origin)"
 
 
+async def test_a_large_file_takes_only_the_room_that_its_length_needs(site: FileSite) -> None:
+    """Where 64 MiB are free, large files and downloads of the page that fit are stored; a longer one is refused."""
+    token = hashlib.sha256(TOKEN.encode()).hexdigest()
+    client = ClientEntry(label="qa", scopes=ALL_SCOPES, origins=(site.origin,), token_sha256=token)
+    with opened_world(policy_text(client, limits={"artifact_owner_bytes": 64 * MIB})) as small:
+        async with agent(small, token=TOKEN) as qa:
+            page = await WirePage.open(qa, site.origin + "/")
+            for size in (0, MIB, 40 * MIB):
+                kept = await page.download(f"{site.origin}/file?size={size}", large=True)
+                assert kept.result["artifact"]["sha256"] == sha256(size), kept.raw
+            over = await page.download(f"{site.origin}/file?size={24 * MIB}", large=True)
+            assert over.short == "receipt failed/partial RESOURCE_EXHAUSTED (quota_full)"
+            clicked = await page.click("Get")
+            said = next(line for line in clicked.data["observation"]["lines"] if line.startswith("download "))
+            begun = await page.download("about:blank", downloadId=said.split()[1])
+            assert begun.result["artifact"]["byteLength"] == 70_000, begun.raw
+
+
 async def test_an_upload_is_bound_to_what_was_decided(world: World, site: FileSite) -> None:
     """Other bytes, another class, another frame, or nobody who decides: refused, and nothing attached."""
     (world.project / "a.txt").write_bytes(b"hello")
