@@ -4,6 +4,11 @@
 # SETUP_GROUPS="dev" adds the development tools; LOMI_VENV names another folder. Of the command's arguments it takes `--yes`
 # (or LOMI_YES=1) away: whatever it would ask is then answered with yes. Interrupted at any moment, its next run recovers.
 
+# A path as a shell reads it back, for commands that a person is to copy.
+lomi_word() {
+    local quote="'\\''"
+    case $1 in *[!A-Za-z0-9_./-]*) printf "'%s'" "${1//\'/$quote}" ;; *) printf '%s' "$1" ;; esac
+}
 lomi_say() { printf '%s\n' "$*" >&2; }
 lomi_stop() { lomi_say "lomi: $1"; [ -n "${2:-}" ] && lomi_say "hint: $2"; exit 1; }
 
@@ -14,9 +19,9 @@ venv=${LOMI_VENV:-$root/.venv}
 case $venv in /*) ;; *) venv=${OLDPWD:-$PWD}/$venv ;; esac
 python=$venv/bin/python
 yes=${LOMI_YES:-}
-for lomi_word in "$@"; do
+for lomi_one in "$@"; do
     shift
-    if [ "$lomi_word" = --yes ]; then yes=1; else set -- "$@" "$lomi_word"; fi
+    if [ "$lomi_one" = --yes ]; then yes=1; else set -- "$@" "$lomi_one"; fi
 done
 
 lomi_base_python() {
@@ -105,7 +110,7 @@ lomi_fill() {
         rm -f "$venv/.lomi-setup"
     fi
     if ! [ -e "$venv/pyvenv.cfg" ]; then printf '%s\n' "$venv" >"$venv/.lomi-made"; fi
-    : >"$venv/.lomi-busy" || lomi_stop "nothing can be written into $venv" "look for room on its disk: df -h $venv"
+    : >"$venv/.lomi-busy" || lomi_stop "nothing can be written into $venv" "look for room on its disk: df -h $(lomi_word "$venv")"
     lomi_say "setting up $venv with $("$base" --version 2>&1): lomi and what it needs${groups:+, and: $groups}"
     lomi_say "it takes about $size MB, only in this folder; pip keeps what it fetches in its own cache, as you have set it"
     if ! [ -x "$python" ]; then "$base" -m venv "$venv" || lomi_stop "no venv can be made in $venv" "Python's own message is above"; fi
@@ -130,7 +135,7 @@ lomi_pip() {
     lomi_say "lomi: pip can't install: $*"
     lomi_say "hint: pip's own message is above; it asks ${index:-https://pypi.org/simple}."
     lomi_say "      Behind a mirror set PIP_INDEX_URL or pip.conf. Without a network, on a machine like this one that has it:"
-    lomi_say "          python3 -m pip wheel -w wheels hatchling editables 'pip>=25.1' $root"
+    lomi_say "          python3 -m pip wheel -w wheels hatchling editables 'pip>=25.1' $(lomi_word "$root")"
     lomi_say "      then here: PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels, and the same command again."
     exit 1
 }
@@ -155,6 +160,6 @@ lomi_chromium() {
     "$python" -m playwright install chromium --only-shell >&2 && return 0
     lomi_say "lomi: no Chromium can be had here, and $(basename "$0") needs one"
     lomi_say "hint: on Debian: apt install chromium-headless-shell. Behind a mirror: PLAYWRIGHT_DOWNLOAD_HOST."
-    lomi_say "      Phones and terminals work without: $venv/bin/lomi up . --phone paper-36"
+    lomi_say "      Phones and terminals work without: $(lomi_word "$venv")/bin/lomi up . --phone paper-36"
     exit 1
 }

@@ -4,6 +4,7 @@ import errno
 import ipaddress
 import os
 import re
+import shlex
 import stat
 from collections import Counter
 from pathlib import Path
@@ -275,7 +276,7 @@ def read_policy(path: Path) -> Policy:
         if found.st_uid != os.getuid():
             raise PolicyError(f"{path}: belongs to another user; copy it to a file of your own")
         if found.st_mode & 0o022:
-            raise PolicyError(f"{path}: others may write it; run: chmod go-w {path}")
+            raise PolicyError(f"{path}: others may write it; run: chmod go-w {shlex.quote(str(path))}")
         if found.st_size > MOST_BYTES:
             raise PolicyError(f"{path}: over {MOST_BYTES} bytes")
         body = file.read(MOST_BYTES)

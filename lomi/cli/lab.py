@@ -65,9 +65,9 @@ def lab_verify(report: Path, as_json: bool, files_only: bool) -> None:
     try:
         checked = verify(folder, rows, why)
     except UnreadableReportError as error:
-        fail(str(error))
+        fail(str(error), "name the folder of a report, as `lomi lab run` printed it")
     except OSError as error:
-        fail(f"{error.filename} can't be read: {error.strerror}")
+        fail(f"{error.filename} can't be read: {error.strerror}", "name the folder of a report of your own")
     if as_json:
         click.echo(msgspec.json.encode(checked).decode())
     else:

@@ -33,6 +33,8 @@ def receipts(session: str | None, since: int | None, limit: int, everything: boo
     if as_json:
         click.echo(msgspec.json.encode({"receipts": rows, "more": more}).decode())
         return
+    if not rows and session is not None:
+        click.echo("hint: `lomi receipts --all` names the sessions that have some", err=True)
     click.echo("\n".join(lines_of(rows, more=more, now=time.time())))
 
 

@@ -1,6 +1,7 @@
 """`lomi uninstall`: removes what Lomi keeps on this machine, after saying exactly what, and asking."""
 
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -62,7 +63,7 @@ def _kept(home: Path) -> list[str]:
         "the folders of your projects",
         "Chromium, and an Android SDK that ANDROID_HOME names",
         "what you pasted into agent hosts (`lomi mcp-config CLIENT` says where)",
-        f"this program ({sys.executable} -m pip uninstall lomi-lab)",
+        f"this program ({shlex.quote(sys.executable)} -m pip uninstall lomi-lab)",
     ]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import sys
 from dataclasses import dataclass
@@ -145,7 +146,7 @@ def _check_home() -> None:
     if found.st_uid != os.getuid():
         fail(f"the home {home} belongs to another user", "choose another with LOMI_HOME")
     if found.st_mode & 0o077:
-        fail(f"others may enter the home {home}", f"run: chmod 700 {home}")
+        fail(f"others may enter the home {home}", f"run: chmod 700 {shlex.quote(str(home))}")
 
 
 def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":

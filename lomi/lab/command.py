@@ -36,13 +36,17 @@ def run_command(plan: Path, arguments: tuple[str, ...], into: Path | None, engin
         end = asyncio.run(run_plan(order))
     except PlanError as error:
         for fault in error.faults:
-            sys.stderr.write(f"lomi: {plan}: {_lines(str(fault))}\n")
+            sys.stderr.write(f"lomi: {visible(str(plan))}: {_lines(str(fault))}\n")
+        sys.stderr.write("hint: docs/ci.md shows a plan, and what each field means\n")
         return WRONG_PLAN
-    except (FolderTakenError, UnknownEngineError) as error:
-        sys.stderr.write(f"lomi: {error}\n")
+    except FolderTakenError as error:
+        sys.stderr.write(f"lomi: {error}\nhint: name another folder with --into\n")
+        return WRONG_PLAN
+    except UnknownEngineError as error:
+        sys.stderr.write(f"lomi: {error}\nhint: `lomi lab run --help`\n")
         return WRONG_PLAN
     except OSError as error:
-        sys.stderr.write(f"lomi: the report can't be written: {error}\n")
+        sys.stderr.write(f"lomi: the report can't be written: {error}\nhint: name another folder with --into\n")
         return WRONG_PLAN
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.stderr.write("lomi: cancelled without a report; what the run had started has been ended\n")

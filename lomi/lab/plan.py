@@ -163,7 +163,7 @@ def read_plan(path: Path) -> Plan:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise PlanError(PlanFault(None, "", f"{path} can't be read: {error.strerror}")) from error
+        raise PlanError(PlanFault(None, "", f"can't be read: {error.strerror}")) from error
     if len(content) > LARGEST_PLAN:
         raise PlanError(PlanFault(None, "", f"a plan is at most {LARGEST_PLAN} bytes"))
     try:

@@ -104,7 +104,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise UnreadableReportError(f"{path} is not there; name the folder of a report") from error
+        raise UnreadableReportError(f"{path} is not there") from error
 
 
 def _decoded(content: bytes, kind: type[StructT], name: str) -> StructT:

@@ -39,6 +39,13 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str, str]] = {
         "check LOMI_CLIENT_LABEL and LOMI_CLIENT_TOKEN",
     ),
     "a session that there is not": (("revoke", "c99"), 1, "no session 'c99'", "`lomi ps` lists them"),
+    "a report that there is not": (
+        ("lab", "verify", "/nope"),
+        1,
+        "/nope/manifest.json is not there",
+        "name the folder of a report",
+    ),
+    "a policy that there is not": (("policy", "check", "/nope"), 1, "/nope: No such file", "docs/ci.md explains"),
     "a panel that there is not": (("take", "p99"), 1, "no panel 'p99'", "`lomi ps` lists them"),
 }
 
@@ -55,6 +62,41 @@ def test_what_is_wrong_is_said_on_one_line_with_a_hint(world: World, case: str) 
     assert said in error
     assert advice.startswith("hint: ")
     assert hint in advice
+
+
+def test_a_plan_that_there_is_not_is_said_once_with_a_hint(world: World) -> None:
+    """A run says its own name first, as all of its lines do; what cannot be run ends with 2."""
+    ran = lomi(world, "lab", "run", "/nope")
+    assert (ran.code, ran.out) == (2, "")
+    said, hint = ran.err.splitlines()
+    assert said == "lomi: /nope: can't be read: No such file or directory"
+    assert hint == "hint: docs/ci.md shows a plan, and what each field means"
+    engine = lomi(world, "lab", "run", "/nope", "--engine", "foo")
+    assert engine.err.splitlines()[-1].startswith("hint: ")
+
+
+def test_receipts_of_nobody_name_where_to_look(world: World) -> None:
+    """An empty answer is no error, and says on standard error how the sessions that have receipts are found."""
+    ran = lomi(world, "receipts", "--session", "nope")
+    assert (ran.code, ran.out) == (0, "no receipts\n")
+    assert ran.err == "hint: `lomi receipts --all` names the sessions that have some\n"
+
+
+def test_a_command_in_a_hint_can_be_copied_whatever_the_path(world: World, tmp_path: Path) -> None:
+    """The path of a home that others may enter is quoted for a shell: running the hint's command cures it."""
+    home = tmp_path / """it's "my" $HOME"""
+    home.mkdir(mode=0o755)
+    home.chmod(0o755)
+    refused = lomi(world, "up", str(world.project), LOMI_HOME=str(home))
+    command = refused.err.splitlines()[-1].partition("run: ")[2]
+    subprocess.run(["sh", "-c", command], check=True)
+    assert home.stat().st_mode & 0o777 == 0o700
+    policy = home / "policy.toml"
+    policy.write_text("version = 1\n")
+    policy.chmod(0o666)
+    checked = lomi(world, "policy", "check", str(policy))
+    subprocess.run(["sh", "-c", checked.err.splitlines()[0].partition("run: ")[2]], check=True)
+    assert lomi(world, "policy", "check", str(policy)).code == 0
 
 
 def test_a_tool_is_explained_by_its_name(world: World) -> None:

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -207,6 +207,25 @@ def test_without_an_index_it_says_what_is_missing(checkout: Checkout) -> None:
     assert "PIP_FIND_LINKS" in ran.stderr
     (checkout.place / "no-index").unlink()
     assert checkout.run().returncode == 0
+
+
+def test_the_commands_of_a_hint_can_be_copied_whatever_the_path(checkout: Checkout) -> None:
+    """A shell reads the checkout's path back from the hints as it is, quotes, spaces and dollars included."""
+    awkward = replace(checkout, root=checkout.root.rename(checkout.root.with_name("""it's "a" $HOME `chéckout`""")))
+    (awkward.place / "no-index").touch()
+    wheels = next(line for line in awkward.run().stderr.splitlines() if "pip wheel" in line)
+    (awkward.place / "no-index").unlink()
+    up = next(
+        line for line in awkward.run(WANT_CHROMIUM="1").stderr.splitlines() if "lomi up" in line or "/lomi" in line
+    )
+    for command, word, wanted in (
+        (wheels.strip(), "${!#}", str(awkward.root)),
+        (up.partition("without: ")[2], "$1", str(awkward.venv / "bin" / "lomi")),
+    ):
+        read = subprocess.run(
+            ["bash", "-c", f'set -- {command}; printf %s "{word}"'], capture_output=True, text=True, check=True
+        )
+        assert read.stdout == wanted
 
 
 def test_without_chromium_it_says_what_works_without(checkout: Checkout) -> None:
