@@ -103,7 +103,7 @@ class Broker:
         self.world.closing = True
         for operation in tuple(self.world.active.values()):
             if operation.state in (OperationState.QUEUED, OperationState.AWAITING_USER):
-                operation.cancel_asked.set()
+                operation.ask_to_cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 for operation in tuple(self.world.active.values()):

@@ -6,8 +6,8 @@ One path for every tool. An operation runs in a task of its own: no caller's pat
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Coroutine, Hashable
-from contextlib import suppress
+from collections.abc import Coroutine, Hashable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -119,7 +119,7 @@ class Loop:
     def cancel(self, operation: Operation) -> None:
         """Ask an operation to stop: before its start it is withdrawn; while running its handler is told."""
         if not operation.terminal:
-            operation.cancel_asked.set()
+            operation.ask_to_cancel()
 
     def abandon(self) -> None:
         """Wait for nothing any more: what still runs is left to recovery, which will call it unknown."""
@@ -131,7 +131,7 @@ class Loop:
         session.ended = True
         for operation in session.operations.values():
             if operation.state in (OperationState.QUEUED, OperationState.AWAITING_USER):
-                operation.cancel_asked.set()
+                operation.ask_to_cancel()
         self._world.leases.end_of_session(session.id)
         for generation in [made for made, owner in self._world.owners.items() if owner == session.id]:
             resource = self._world.generations.resource(generation)
@@ -266,6 +266,9 @@ class _Run:
             operation.reserved.set()
             operation.settled.set()
             operation.answered.set()
+            if operation.terminal and not self._is_looked_at:
+                # The answer goes first: it waits for nothing else any more.
+                asyncio.get_running_loop().call_soon(self._log_settled)
             self._session.forget_old()
             await self._world.tell_change()
 
@@ -382,13 +385,12 @@ class _Run:
         timed_out = False
         async with asyncio.TaskGroup() as group:
             work = group.create_task(captured(self._handler.act(operation.call, permit)))
-            watch = group.create_task(self._watch_cancel(permit, work))
-            await asyncio.wait((work,), timeout=seconds)
-            if not work.done():
-                timed_out = True
-                work.cancel()
-                await asyncio.wait((work,))
-            watch.cancel()
+            with self._hearing(group, permit, work):
+                await asyncio.wait((work,), timeout=seconds)
+                if not work.done():
+                    timed_out = True
+                    work.cancel()
+                    await asyncio.wait((work,))
         ended: Outcome | BaseException = asyncio.CancelledError() if work.cancelled() else work.result()
         if timed_out and isinstance(ended, asyncio.CancelledError):
             ended = TimeoutError()
@@ -396,9 +398,26 @@ class _Run:
             self._observe = ended
         return settlement_of(ended, effect_begun=permit.effect_begun, cancel_asked=operation.cancel_asked.is_set())
 
-    async def _watch_cancel(self, permit: PermitHeld, work: "asyncio.Task[Any]") -> None:
+    @contextmanager
+    def _hearing(self, group: asyncio.TaskGroup, permit: PermitHeld, work: "asyncio.Task[Any]") -> Iterator[None]:
+        """While inside, a cancellation gets a task that brings it to the work; without one none is waited for."""
         operation = self._operation
-        await operation.cancel_asked.wait()
+        told: list[asyncio.Task[None]] = []
+
+        def tell() -> None:
+            if not told:
+                told.append(group.create_task(self._pass_on_cancel(permit, work)))
+
+        operation.heard = tell
+        try:
+            yield
+        finally:
+            operation.heard = None
+            for task in told:
+                task.cancel()
+
+    async def _pass_on_cancel(self, permit: PermitHeld, work: "asyncio.Task[Any]") -> None:
+        operation = self._operation
         operation.state = OperationState.CANCELLING
         if not permit.effect_begun:
             work.cancel()
@@ -413,7 +432,7 @@ class _Run:
             return
         if self._marked is None or (self._marked.done() and self._marked.exception() is not None):
             self._marked = self._world.store.move(operation.id, OperationState.CANCELLING)
-        await storing(self._marked)
+        await storing(asyncio.shield(self._marked))
 
     async def _settle(self, settlement: Settlement) -> None:
         operation = self._operation
@@ -432,7 +451,13 @@ class _Run:
         operation.result, operation.value = body, settlement.result
         operation.state, operation.effect = state, effect
         self._world.failpoints.reach("settled")
-        self._log_settled()
+        if self._is_looked_at:
+            self._log_settled()
+
+    @property
+    def _is_looked_at(self) -> bool:
+        """Whether an observation follows, during which there is time for other things."""
+        return self._observe is not None and self._observe.observe is not None
 
     def _log_settled(self) -> None:
         operation, failure = self._operation, self._operation.failure

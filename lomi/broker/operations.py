@@ -51,6 +51,14 @@ class Operation:
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     refused: Refusal | None = None
     progress: str = ""
+    heard: Callable[[], None] | None = None
+    """Called when a cancellation is asked for while the operation is dispatched."""
+
+    def ask_to_cancel(self) -> None:
+        """Note that it is to stop, and tell whoever runs it."""
+        self.cancel_asked.set()
+        if self.heard is not None:
+            self.heard()
 
     @property
     def terminal(self) -> bool:

@@ -25,7 +25,7 @@ def queued(write: "Callable[[], asyncio.Future[None]]") -> "asyncio.Future[None]
 
 
 async def storing(saved: "asyncio.Future[None] | None") -> None:
-    """Return when a write is durable; the write goes on when the caller is cancelled.
+    """Return when a write is durable. It goes on when the caller is cancelled, though `saved` itself ends then.
 
     Raises:
         Refusal: STORAGE_UNAVAILABLE when the disk refused it, RETRY_WINDOW_EXPIRED when the store knows no such epoch.
@@ -34,7 +34,7 @@ async def storing(saved: "asyncio.Future[None] | None") -> None:
     if saved is None:
         return
     try:
-        await asyncio.shield(saved)
+        await saved
     except StoreUnavailable as failed:
         raise Refusal(ErrorCode.STORAGE_UNAVAILABLE, failed.reason) from failed
     except ReceiptExists as exists:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from lomi.mcp.bounds import LINE_SECONDS, MAX_LINE
@@ -99,13 +100,21 @@ class LineWriter:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._lines: asyncio.Queue[bytes | bytearray | memoryview] = asyncio.Queue(_QUEUED_LINES)
+        self._lines: asyncio.Queue[memoryview] = asyncio.Queue(_QUEUED_LINES)
+        self._writing = False
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.set_blocking(descriptor, False)
 
     async def send(self, line: bytes | bytearray | memoryview) -> None:
         """Put one line, without its end, on its way; waits while the client is behind."""
-        await self._lines.put(line)
+        rest = memoryview(b"".join((line, b"\n")))
+        if self._lines.empty() and not self._writing:
+            # Nothing is before it: most lines need no other task, and no further round of the loop.
+            with suppress(OSError):  # what a pipe that is full or closed did not take, `run` finds out
+                rest = rest[os.write(self._descriptor, rest) :]
+            if not rest:
+                return
+        await self._lines.put(rest)
 
     async def sent(self) -> None:
         """Wait until all lines are with the client's pipe."""
@@ -114,11 +123,13 @@ class LineWriter:
     async def run(self) -> None:
         """Write lines until the client is gone."""
         while True:
-            line = await self._lines.get()
+            rest = await self._lines.get()
+            self._writing = True
             try:
-                await self._write(memoryview(b"".join((line, b"\n"))))
+                await self._write(rest)
             except OSError:
                 return
+            self._writing = False
             self._lines.task_done()
 
     async def _write(self, rest: memoryview) -> None:

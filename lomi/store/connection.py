@@ -1,7 +1,9 @@
 """One SQLite connection on a thread of its own, with the settings that make a commit durable."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import quote
@@ -23,6 +25,23 @@ class Connection(aiosqlite.Connection):
         """Run `work` on the connection's thread; it must end every transaction that it begins."""
         result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
         return result
+
+    def visit_soon(self, work: Callable[[sqlite3.Connection], T], told: Callable[[T | BaseException], None]) -> None:
+        """As `visit`, begun at once; `told` is called in the loop with the result, or with what `work` raised.
+
+        It is called straight from the thread's own message: a future would cost the loop two more rounds.
+        """
+        loop = asyncio.get_running_loop()
+
+        def run(connection: sqlite3.Connection) -> None:
+            ended: T | BaseException
+            try:
+                ended = work(connection)
+            except BaseException as failed:  # noqa: BLE001  passed on to the loop, as aiosqlite itself does
+                ended = failed
+            loop.call_soon_threadsafe(told, ended)
+
+        self._tx.put_nowait((None, partial(run, self._conn)))
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()

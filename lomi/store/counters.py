@@ -2,11 +2,20 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from lomi.store.writer import Told, Work
 
 BLOCK = 64
 
-Put = Callable[[Callable[[sqlite3.Connection], None]], "asyncio.Future[None]"]
+
+class Put(Protocol):
+    """Queues a write; see `Writer.put`."""
+
+    def __call__(self, work: Work[None], *, told: Told | None = None) -> "asyncio.Future[None]":
+        """Queue `work`; `told` hears of its end before the future does."""
+        ...
 
 
 class Counters:
@@ -44,14 +53,17 @@ class Counters:
         if growing is not None:
             return growing
         ceiling = max(self._ceiling.get(name, 0), self._given.get(name, 0) + by) + BLOCK
-        growing = self._put(lambda connection: _store(connection, ((name, ceiling),)))
-        self._growing[name] = growing
-        growing.add_done_callback(lambda done: self._grown(name, ceiling, done))
+        # Told by the write itself: after a callback of the future, whoever came between would wait for what is over.
+        growing = self._put(
+            lambda connection: _store(connection, ((name, ceiling),)), told=partial(self._grown, name, ceiling)
+        )
+        if not growing.done():
+            self._growing[name] = growing
         return growing
 
-    def _grown(self, name: str, ceiling: int, done: "asyncio.Future[None]") -> None:
-        del self._growing[name]
-        if not done.cancelled() and done.exception() is None:
+    def _grown(self, name: str, ceiling: int, failure: Exception | None) -> None:
+        self._growing.pop(name, None)
+        if failure is None:
             self._ceiling[name] = ceiling
 
 

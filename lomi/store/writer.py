@@ -1,11 +1,9 @@
-"""The writer: one task, one connection, many waiting jobs, one commit for all that wait."""
+"""The writer: one connection on one thread, many waiting jobs, one commit for all that wait."""
 
 import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -54,7 +52,7 @@ class _Job(Generic[T]):
 
 
 class Writer:
-    """Owns the writing connection. `run` is its task; `put` may be called from anywhere in the loop."""
+    """Owns the writing connection. `run` is its life; `put` may be called from anywhere in the loop."""
 
     def __init__(
         self,
@@ -76,7 +74,9 @@ class Writer:
         self._namespace = namespace
         self._failpoints = failpoints
         self._waiting: deque[_Job[Any]] = deque()
-        self._wake = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._broken: BaseException | None = None
+        self._committing = False
         self._ending = False
         self._doubt = False
         self.pages = 0
@@ -103,34 +103,59 @@ class Writer:
             job.resolve()
         else:
             self._waiting.append(job)
-            self._wake.set()
+            if not self._committing:
+                self._begin()
         return future
 
     async def run(self) -> None:
-        """Commit what waits until `end`; leaves nothing waiting."""
+        """Live until `end`; leaves nothing waiting. Commits begin by themselves, with the first job that waits.
+
+        Raises:
+            Exception: the writing connection failed in a way that is no failure of the disk.
+        """
         try:
-            while self._waiting or not self._ending:
-                if self._waiting:
-                    await self._commit_next()
-                else:
-                    self._wake.clear()
-                    await self._wake.wait()
+            await self._ended.wait()
+            if self._broken is not None:
+                raise self._broken
         finally:
             self._ending = True
-            for job in self._waiting:
+            while self._waiting:
+                job = self._waiting.popleft()
                 job.failure = StoreUnavailable("store_failed")
                 job.resolve()
 
-    async def _commit_next(self) -> None:
-        batch = list(islice(self._waiting, _BATCH))
-        await self._connection.visit(partial(self._commit_all, batch))
-        for _ in batch:
-            self._waiting.popleft().resolve()
+    def _begin(self) -> None:
+        self._committing = True
+        self._connection.visit_soon(self._commit_waiting, self._committed)
+
+    def _commit_waiting(self, connection: sqlite3.Connection) -> list[_Job[Any]]:
+        """On the connection's thread: all that waits by now goes into one commit."""
+        batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+        try:
+            self._commit_all(batch, connection)
+        except BaseException:
+            self._waiting.extendleft(reversed(batch))
+            raise
+        return batch
+
+    def _committed(self, ended: list[_Job[Any]] | BaseException) -> None:
+        self._committing = False
+        if isinstance(ended, BaseException):
+            self._broken, self._ending = ended, True
+        else:
+            for job in ended:
+                job.resolve()
+        if self._waiting and self._broken is None:
+            if not self._committing:
+                self._begin()
+        elif self._ending:
+            self._ended.set()
 
     def end(self) -> None:
         """Take no more work; `run` returns when what waits is committed."""
         self._ending = True
-        self._wake.set()
+        if not self._committing:
+            self._ended.set()
 
     def _commit_all(self, batch: list[_Job[Any]], connection: sqlite3.Connection) -> None:
         if self._commit(connection, batch) or len(batch) == 1:
@@ -152,9 +177,8 @@ class Writer:
                 connection.execute("ROLLBACK")
                 return True
             connection.execute("UPDATE ledger SET sequence = ?", (self._sequence + 1,))
-            ((pages,),) = connection.execute(
-                "SELECT page_count - freelist_count FROM pragma_page_count, pragma_freelist_count"
-            )
+            ((used,),) = connection.execute("PRAGMA page_count")
+            ((free,),) = connection.execute("PRAGMA freelist_count")
             self._failpoints.reach("before_commit")
             connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -167,7 +191,7 @@ class Writer:
                 self._roll_back(connection)
         self._failpoints.reach("after_commit")
         self._sequence += 1
-        self.pages = pages
+        self.pages = used - free
         self.commits += 1
         self._note()
         return True

@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,9 @@ from store_values import NOW_S, StillClock, descriptors, operation, receipt, sto
 
 from lomi.contract.codes import EffectState, OperationState
 from lomi.store import ReceiptExists, RuleBroken, StoreLocked, StoreUnavailable
+from lomi.store.counters import Counters
+from lomi.store.store import DATABASE
+from lomi.store.writer import Told, Work
 
 S = OperationState
 
@@ -195,3 +201,40 @@ async def test_reconciliation_makes_room_in_chunks(tmp_path: Path) -> None:
         report = await store.reconcile(ended_sessions=True, now_s=NOW_S)
         assert report.tombstones == 1200
         await store.reserve(receipt(5000, S.QUEUED))
+
+
+async def test_a_commit_begins_with_the_write_itself(tmp_path: Path) -> None:
+    """A row that was queued becomes durable while the loop does something else: it needs no further round of it."""
+    async with store_at(tmp_path) as store:
+        kept = store.reserve(receipt(1))
+        assert _held_until_stored(store.directory / DATABASE)
+        assert not kept.done()
+        await kept
+
+
+async def test_who_comes_between_a_commit_and_its_callbacks_gets_a_number() -> None:
+    """A bump in the very step in which the block became durable takes from it; it does not wait for what is over."""
+    written: list[tuple[asyncio.Future[None], Told]] = []
+
+    def put(_work: Work[None], *, told: Told | None = None) -> "asyncio.Future[None]":
+        assert told is not None
+        written.append((asyncio.get_running_loop().create_future(), told))
+        return written[-1][0]
+
+    counters = Counters({}, put)
+    first = asyncio.ensure_future(counters.bump("p"))
+    await asyncio.sleep(0)
+    future, told = written[0]
+    told(None)
+    future.set_result(None)
+    assert await counters.bump("p") == 1
+    assert await first == 2
+
+
+def _held_until_stored(database: Path) -> bool:
+    """Hold the loop until another connection sees a receipt, at most 10 s."""
+    ends = time.monotonic() + 10
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as beside:
+        while beside.execute("SELECT COUNT(*) FROM receipts").fetchone() != (1,) and time.monotonic() < ends:
+            time.sleep(0.001)
+        return bool(beside.execute("SELECT COUNT(*) FROM receipts").fetchone() == (1,))

@@ -1,7 +1,9 @@
 """The judge of lines and the journal of the pipe, alone."""
 
+import asyncio
 import contextlib
 import json
+import os
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from lomi.core.json_text import DuplicateKeyError, MalformedJsonError, read_object
 from lomi.mcp.journal import Journal, answers
 from lomi.mcp.lines import RefusedLine, read_line
+from lomi.mcp.stdio import LineWriter
 
 JSON = st.recursive(
     st.none()
@@ -137,3 +140,24 @@ def test_journal() -> None:
     assert after == ready
     assert answers(b'{"jsonrpc":"2.0","id":"replay","result":{}}', "replay")
     assert not answers(b'{"jsonrpc":"2.0","id":"other","result":{}}', "replay")
+
+
+async def test_a_line_goes_out_in_the_step_that_sends_it() -> None:
+    """Nothing is before it, so it needs no other task; what a full pipe did not take follows whole and in order."""
+    incoming, outgoing = os.pipe()
+    try:
+        writer = LineWriter(outgoing)
+        await writer.send(b"first")
+        assert os.read(incoming, 100) == b"first\n"
+        long = b"x" * (1 << 20)
+        await writer.send(long)
+        await writer.send(b"last")
+        running = asyncio.ensure_future(writer.run())
+        with os.fdopen(incoming, "rb", closefd=False) as lines:
+            assert await asyncio.to_thread(lines.readline) == long + b"\n"
+            assert await asyncio.to_thread(lines.readline) == b"last\n"
+        running.cancel()
+        await asyncio.wait({running})
+    finally:
+        os.close(incoming)
+        os.close(outgoing)
