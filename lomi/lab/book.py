@@ -174,7 +174,7 @@ def _attempted(book: Book, entry: Entry, attempt: Attempt, retries: int) -> tupl
     return False, _judged(done, decision.why)
 
 
-def _judged(entry: Entry, why: str = "") -> Entry:
+def _judged(entry: Entry, why: str) -> Entry:
     """The entry with the state that its attempts say."""
     verdict = verdict_of(entry.attempts)
     if verdict == "skipped":

@@ -235,3 +235,111 @@ def test_a_stop_reaches_what_runs_when_it_comes_back(kind: str) -> None:
     book = books.take(book, values.result(given_out, "failed"))
     assert [entry.state for entry in book.entries.values()] == ["failed", kind, kind]
     assert [entry.why for entry in book.entries.values()][1:] == ["enough", "enough"]
+
+
+def ended_with(*verdicts: str, policy: RetryPolicy) -> books.Entry:
+    """One test that was tried as often as the policy allows, with these verdicts."""
+    book = open_book(values.tests_of(1), policy)
+    for number, verdict in enumerate(verdicts, 1):
+        given_out = values.shard(number, works_of(book.waiting))
+        book = books.take(books.give(book, given_out), values.result(given_out, verdict))  # type: ignore[arg-type]
+    (entry,) = book.entries.values()
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "flaky"),
+    [
+        (["passed"], False),
+        (["infra_error", "passed"], False),
+        (["failed", "passed"], True),
+        (["failed", "infra_error", "passed"], True),
+        (["failed", "failed"], False),
+        (["failed", "skipped"], False),
+    ],
+)
+def test_flaky_is_who_passed_after_a_failure_of_its_own(verdicts: list[str], flaky: bool) -> None:
+    """Not who passed after an error of the lab, and not who never passed."""
+    assert ended_with(*verdicts, policy=RetryPolicy(failed=1, infra=1)).flaky is flaky
+
+
+def test_a_new_book_has_nothing_in_it() -> None:
+    """Nothing given out, tried, returned, retried or stopped, and every test waits for its first attempt."""
+    book = open_book(values.tests_of(2), RetryPolicy())
+    assert (book.retries, book.stop, book.stop_why, book.ended) == (0, None, "", False)
+    for entry in book.entries.values():
+        assert (entry.attempts, entry.given, entry.shard, entry.returned) == ((), 0, None, 0)
+        assert (entry.state, entry.why, entry.skipped, entry.flaky, entry.waits) == (None, "", False, False, True)
+    assert [work.attempt for work in works_of(book.waiting)] == [1, 1]
+    assert RetryPolicy() == (0, 2, 100)
+    assert open_book([], RetryPolicy()).ended
+
+
+def test_a_number_that_a_lost_host_had_is_used_up_and_one_that_did_not_begin_is_free() -> None:
+    """A late result of the lost host could name it; nothing was ever told of the other."""
+    book = open_book(values.tests_of(1), RetryPolicy(infra=5))
+    first = values.shard(1, works_of(book.waiting))
+    book = books.lose(books.give(book, first), 1, "its host is gone")
+    second = values.shard(2, works_of(book.waiting))
+    assert [work.attempt for work in second.works] == [2]
+    book = books.take(books.give(book, second), values.result(second))
+    third = values.shard(3, works_of(book.waiting))
+    assert [work.attempt for work in third.works] == [2]
+    (entry,) = books.give(book, third).entries.values()
+    assert (entry.given, entry.shard, entry.returned, entry.waits) == (2, 3, 2, False)
+
+
+def test_an_attempts_number_is_given_out_once_and_in_order() -> None:
+    """Neither the one that a lost host had, nor one that is not the next."""
+    book = open_book(values.tests_of(1), RetryPolicy(infra=5))
+    first = works_of(book.waiting)
+    book = books.lose(books.give(book, values.shard(1, first)), 1, "its host is gone")
+    (work,) = first
+    for attempt in (0, 1, 3):
+        with pytest.raises(BookError, match=f"attempt {attempt} of tests/test_a.py::test_1 can't be given out"):
+            books.give(book, values.shard(2, (work.__class__(test=work.test, attempt=attempt),)))
+    running = books.give(book, values.shard(2, works_of(book.waiting)))
+    assert [entry.given for entry in running.entries.values()] == [2]
+    with pytest.raises(BookError, match="attempt 3 of"):
+        books.give(running, values.shard(3, works_of(running.entries.values())))
+
+
+def test_only_shards_in_which_nothing_happened_count_against_a_test() -> None:
+    """Behind a test that ran it came back once, in an empty shard a second time; the third ends it, with the reason."""
+    book = open_book(values.tests_of(2), RetryPolicy(infra=1))
+    given_out = values.shard(1, works_of(book.waiting))
+    book = books.take(books.give(book, given_out), values.result(given_out, "passed"))
+    assert [entry.returned for entry in book.waiting] == [0]
+    for number, left in ((2, 1), (3, 0)):
+        given_out = values.shard(number, works_of(book.waiting))
+        book = books.take(books.give(book, given_out), values.result(given_out))
+        assert len(book.waiting) == left
+    last = list(book.entries.values())[-1]
+    assert (last.state, last.why, last.returned, last.attempts) == ("infra_error", "it did not begin", 2, ())
+
+
+def test_what_an_end_says_of_itself() -> None:
+    """A first and only attempt explains itself, a last one says what it was allowed, a skip what it said."""
+    assert ended_with("failed", policy=RetryPolicy()).why == ""
+    after_retry = ended_with("failed", "failed", policy=RetryPolicy(failed=1))
+    assert (after_retry.state, after_retry.why) == ("failed", "1 retries after a failure of the test were allowed")
+    book = open_book(values.tests_of(1), RetryPolicy())
+    given_out = values.shard(1, works_of(book.waiting))
+    skip = values.attempt(given_out.works[0], "skipped", reason="no camera")
+    book = books.take(books.give(book, given_out), ShardResult(shard=1, host="h", attempts=(skip,)))
+    (entry,) = book.entries.values()
+    assert (entry.state, entry.skipped, entry.why, entry.flaky) == ("not_run", True, "no camera", False)
+
+
+def test_a_shard_that_can_never_run_ends_its_tests_by_what_they_had() -> None:
+    """One failed before and has failed; one never ran and is an error of the lab; one of another shard goes on."""
+    book = open_book(values.tests_of(3), RetryPolicy(failed=1))
+    first = values.shard(1, works_of(book.waiting[:1]))
+    book = books.take(books.give(book, first), values.result(first, "failed"))
+    book = books.give(book, values.shard(2, works_of(book.waiting[:2])))
+    book = books.give(book, values.shard(3, works_of(book.waiting)))
+    book = books.fail(book, 2, "no phone is left")
+    one, two, three = book.entries.values()
+    assert (one.state, one.shard, len(one.attempts)) == ("failed", None, 1)
+    assert (two.state, two.why, two.shard) == ("infra_error", "no phone is left", None)
+    assert (three.state, three.shard) == (None, 3)
