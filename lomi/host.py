@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -39,10 +39,9 @@ from lomi.core.port import AdapterFactory
 from lomi.disk.root import identity_of
 from lomi.host_devices import specs_for
 from lomi.host_sdk import sdk_setting
-from lomi.link.connection import Connection
+from lomi.link.connection import Connection, Wire
 from lomi.link.limits import LinkLimits
 from lomi.link.server import Endpoint, serve
-from lomi.mcp.wire_session import serve_mcp
 from lomi.store import Store
 from lomi.terminals.adapter import terminal_adapter
 
@@ -94,11 +93,19 @@ class Ready:
     damage: str | None = None
 
 
+def _mcp_face() -> Callable[[Wire, Backend], Awaitable[None]]:
+    # The SDK is half of what a broker loads, and one whose clients are tests never speaks MCP.
+    from lomi.mcp.wire_session import serve_mcp  # noqa: PLC0415
+
+    return serve_mcp
+
+
 class BothFaces:
     """Serves both kinds of connection; a client that breaks its protocol loses its connection and nothing else."""
 
     async def mcp(self, connection: Connection, backend: Backend) -> None:
         """Serve an MCP helper."""
+        serve_mcp = await asyncio.to_thread(_mcp_face)
         await serve_mcp(connection, backend)
 
     async def calls(self, connection: Connection, backend: Backend) -> None:
