@@ -41,6 +41,47 @@ class LayoutBuiltOnError(Exception):
     """Raised when a change could not be stored by itself, and a later one that holds it may yet be."""
 
 
+class _Views:
+    """Adapters' views of one layout, each made once: every call of a session asks for its three twice over."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._panels: dict[str, Panel] = {}
+        self._workspaces: dict[str, Workspace] = {}
+        self._projects: dict[str, Project] = {}
+
+    def panel(self, panel_id: str) -> Panel | None:
+        known = self._panels.get(panel_id)
+        if known is not None:
+            return known
+        record = self.layout.panels.get(panel_id)
+        workspace = self.layout.workspace_of(panel_id)
+        tab = self.layout.tab_of(panel_id)
+        if record is None or workspace is None or tab is None:
+            return None
+        known = self._panels[panel_id] = Panel(
+            id=PanelId(record.id),
+            workspace_id=WorkspaceId(workspace.id),
+            tab_id=tab.id,
+            kind=record.kind,
+            title=record.title,
+            resource=resource_of(record),
+        )
+        return known
+
+    def workspace(self, workspace_id: str) -> Workspace | None:
+        record = self.layout.workspaces.get(workspace_id)
+        if record is not None and workspace_id not in self._workspaces:
+            self._workspaces[workspace_id] = workspace_view(record)
+        return self._workspaces.get(workspace_id)
+
+    def project(self, project_id: str) -> Project | None:
+        record = self.layout.projects.get(project_id)
+        if record is not None and project_id not in self._projects:
+            self._projects[project_id] = project_view(record)
+        return self._projects.get(project_id)
+
+
 class LayoutRoom:
     """Holds the present layout. `revision` is the domain revision: stored, and only growing."""
 
@@ -50,6 +91,7 @@ class LayoutRoom:
         self._save = save
         self.counters = counters
         self._closing: frozenset[str] = frozenset()
+        self._views = _Views(self.layout)
 
     @contextmanager
     def closing(self, workspaces: Sequence[str]) -> Iterator[None]:
@@ -97,31 +139,22 @@ class LayoutRoom:
         except Refusal as refused:
             raise EffectFailed(refused, partial=False) from refused
 
+    def _seen(self) -> "_Views":
+        if self._views.layout is not self.layout:
+            self._views = _Views(self.layout)
+        return self._views
+
     def panel(self, panel_id: str) -> Panel | None:
         """A panel by id, as adapters see it."""
-        record = self.layout.panels.get(panel_id)
-        workspace = self.layout.workspace_of(panel_id)
-        tab = self.layout.tab_of(panel_id)
-        if record is None or workspace is None or tab is None:
-            return None
-        return Panel(
-            id=PanelId(record.id),
-            workspace_id=WorkspaceId(workspace.id),
-            tab_id=tab.id,
-            kind=record.kind,
-            title=record.title,
-            resource=resource_of(record),
-        )
+        return self._seen().panel(panel_id)
 
     def workspace(self, workspace_id: str) -> Workspace | None:
         """A workspace by id, as adapters see it."""
-        record = self.layout.workspaces.get(workspace_id)
-        return workspace_view(record) if record else None
+        return self._seen().workspace(workspace_id)
 
     def project(self, project_id: str) -> Project | None:
         """A project by id, as adapters see it."""
-        record = self.layout.projects.get(project_id)
-        return project_view(record) if record else None
+        return self._seen().project(project_id)
 
     def require_room_for_workspace(self, most: int) -> None:
         """Raise RESOURCE_EXHAUSTED when no further workspace may be opened."""
