@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness.process import processes_that_name
+from harness.site import serving
 from plugin_runs import run_inner
 
 pytest_plugins = ["pytester"]
@@ -133,3 +134,19 @@ def test_a_killed_run_leaves_no_broker_behind(tmp_path: Path, home: Path) -> Non
     while root.exists() and time.monotonic() < end:
         time.sleep(0.02)
     assert not root.exists()
+
+
+def test_pages_of_a_runs_own_broker_leave_videos_and_traces(pytester: pytest.Pytester, home: Path) -> None:
+    """Its grant holds what they need: a failing test has both files, and nothing is said to be missing."""
+    with serving() as site:
+        source = f"""
+def test_page(page):
+    page.goto("{site.origin}/")
+    assert False
+"""
+        options = ("--video=retain-on-failure", "--lomi-origin", site.origin, "--lomi-home", str(home))
+        ran = run_inner(pytester, source, *options, environment={})
+    ran.result.assert_outcomes(failed=1)
+    names = {one.path.rpartition("/")[2] for one in ran.records[0].artifacts}
+    assert {"video.webp", "page-trace.zip", "trace.jsonl"} <= names
+    assert "SCOPE_DENIED" not in ran.output

@@ -167,7 +167,7 @@ def test_ten_seconds_of_a_still_screen_cost_few_frames(pytester: pytest.Pytester
 
 def test_a_page_that_closes_midway_leaves_what_it_showed(pytester: pytest.Pytester, world: World, site: Site) -> None:
     """Closed by the test itself, which then fails: red and blue are there, and that its trace ended is told."""
-    source = of_page(site, "page.click('Paint'); time.sleep(0.3); page.close(); assert False")
+    source = of_page(site, "page.click('Paint'); time.sleep(1); page.close(); assert False")
     ran = run_inner(pytester, source, "--video=retain-on-failure", environment=environment_of(world))
     ran.result.assert_outcomes(failed=1)
     assert ran.outcomes() == [("test_page", 1, "failed")]
@@ -189,7 +189,7 @@ def test_dies(phone):
     TRIES.append(phone.generation)
     phone.launch("lomi.paper.form")
     phone.type("before the end", into="name")
-    time.sleep(0.6)
+    time.sleep(1)
     if len(TRIES) == 1:
         kill_phone(phone)
     phone.tap("Submit")
