@@ -25,6 +25,7 @@ from lomi.lab.shard import Artifact, Attempt, Needs, PlannedTest, Shard, ShardRe
 from lomi.lab.shelf import FolderShelf
 
 SLOTS = 64
+RUN = "run-000000000000"
 PLAN = parse_plan("version = 1\n")
 
 
@@ -100,7 +101,7 @@ async def measured(root: Path, hosts: int, shards: int, size: int) -> tuple[floa
         ]
         try:
             shelf = FolderShelf(root / "shelf")
-            setting = DaskSetting(address=engine_address, place=place, run="measured", plan=PLAN, shelf=shelf)
+            setting = DaskSetting(address=engine_address, place=place, run=RUN, plan=PLAN, shelf=shelf)
             async with opened_dask_engine(setting) as engine:
                 while engine.capacity < hosts * SLOTS:
                     await engine.capacity_other_than(engine.capacity)

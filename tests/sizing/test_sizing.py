@@ -1,6 +1,9 @@
 """The sizing model against a simulation that knows none of its formulas, from one host to a thousand."""
 
+from pathlib import Path
+
 import pytest
+from sizing.measure import measured
 from sizing.model import EMULATOR, GIB, MIB, PAPER, Central, HostSize, RunSize, devices_per_host, limit_of, run_s
 from sizing.simulation import simulate
 
@@ -51,3 +54,12 @@ def test_lost_hosts_lose_no_shard_and_count_none_twice(seed: int) -> None:
     assert set(seen.counted.values()) == {1}
     assert seen.redone > 20
     assert run_s(700, run, CENTRAL) == pytest.approx(seen.seconds, rel=0.2)
+
+
+@pytest.mark.timeout(120)
+async def test_the_measurement_gives_real_shards_out_and_brings_their_artifacts_in(tmp_path: Path) -> None:
+    """Over TLS to a host's process and back; every artifact is on the shelf, and time and processor were counted."""
+    took, used = await measured(tmp_path, hosts=1, shards=3, size=1 << 16)
+    assert took > 0
+    assert used > 0
+    assert [path.stat().st_size for path in (tmp_path / "shelf").iterdir()] == [1 << 16] * 3
