@@ -3,7 +3,9 @@
 A fence's info string says what a test does with it:
 
 - `sh`: run in a home and a project of its own, without a broker. More words: `broker` (one runs), `up` (a foreground
-  `lomi up`, ended once it is up), `exit=1` or `exit=0,1` (what it may end with, else 0), `skip=why` (not run);
+  `lomi up`, ended once it is up), `stays=word` (it serves until the page's end, ready once it prints the word),
+  `home=name` (in another home), `typed=word` (at a terminal, where the word is typed once it is asked for),
+  `within=seconds`, `exit=1` or `exit=0,1` (what it may end with, else 0), `skip=why` (not run; only in the README);
 - `python`: run likewise; `broker` as above;
 - `json TOOL`: the arguments of that tool; `json` alone: any JSON;
 - `toml policy`: a policy that `lomi policy check` accepts, and the `lomi.toml` of the commands below it;

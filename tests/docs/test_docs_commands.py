@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from harness import World, agent, opened_world, owner
-from pages import LANGUAGES, Fence, fences, written_pages
+from pages import LANGUAGES, ROOT, Fence, fences, written_pages
+from places import Places, named
 
 from lomi.broker.policy import parse_policy
 from lomi.contract.parse import parse
@@ -32,6 +34,12 @@ scopes = ["*"]
 origins = ["http://127.0.0.1:8000"]
 terminal_profile = "bash"
 """
+GATE = f"""\
+#!/usr/bin/env bash
+export PYTHONPATH={shlex.quote(str(ROOT / "ci"))}${{PYTHONPATH:+:$PYTHONPATH}}
+exec {shlex.quote(sys.executable)} -m agent_gate "$@"
+"""
+"""`ci/agent-gate` without its set-up, which has tests of its own."""
 RUN_S = 30.0
 PAGES = {path.name: path for path in written_pages()}
 
@@ -46,7 +54,15 @@ class Sandbox:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.places = Places(world)
         (world.project / "lomi.toml").write_text(POLICY, encoding="utf-8")
+        plan = 'version = 1\n[tests]\npaths = ["check_small.py"]\n'
+        (world.project / "lab.toml").write_text(plan, encoding="utf-8")
+        (world.project / "check_small.py").write_text("def test_small():\n    pass\n", encoding="utf-8")
+        gate = world.project / "ci" / "agent-gate"
+        gate.parent.mkdir()
+        gate.write_text(GATE, encoding="utf-8")
+        gate.chmod(0o755)
 
     def environment(self) -> dict[str, str]:
         """What a reader's shell would have."""
@@ -65,16 +81,14 @@ class Sandbox:
 
     def run(self, command: list[str], fence: Fence, names: dict[str, str]) -> None:
         """Run a fence's text to its end and hold its exit code against the fence."""
-        text = fence.text
-        for name, value in names.items():
-            text = text.replace(name, value)
+        text = named(fence.text, {**self.places.names, **names})
         ended = subprocess.run(
             [*command, text],
             cwd=self.world.project,
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=RUN_S,
+            timeout=float(fence.word("within") or RUN_S),
             check=False,
         )
         wanted = {int(code) for code in (fence.word("exit") or "0").split(",")}
@@ -131,6 +145,10 @@ async def run_fence(sandbox: Sandbox, fence: Fence) -> None:
         if "up" in fence.words:
             await asyncio.to_thread(sandbox.run_up, fence)
             return
+        if fence.word("stays") is not None or fence.word("typed") is not None:
+            beside = sandbox.places.stay if fence.word("stays") is not None else sandbox.places.type
+            await asyncio.to_thread(beside, fence, sandbox.environment())
+            return
         shell = ["bash", "-euo", "pipefail", "-c"]
         command = shell if fence.language == "sh" else [sys.executable, "-c"]
         async with sandbox.names(fence) as names:
@@ -153,9 +171,18 @@ async def test_the_commands_of_a_page_run(page: str) -> None:
         return
     with opened_world(POLICY, start=False) as world:
         sandbox = Sandbox(world)
-        for fence in runnable:
-            await run_fence(sandbox, fence)
+        try:
+            for fence in runnable:
+                await run_fence(sandbox, fence)
+        finally:
+            await asyncio.to_thread(sandbox.places.end)
         await asyncio.to_thread(sandbox.prepare, broker=False)
+
+
+def test_only_the_readme_shows_a_command_that_is_run_elsewhere() -> None:
+    """No page of docs/ shows a command as one that works without a test that runs it."""
+    skipped = [f.place for page in PAGES.values() for f in fences(page) if f.word("skip") and page.name != "README.md"]
+    assert skipped == []
 
 
 @pytest.mark.parametrize("page", PAGES)
