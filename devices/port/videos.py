@@ -1,5 +1,6 @@
 """Videos of phones: the frames of the live view between start and stop, as one artifact."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
@@ -13,6 +14,7 @@ from lomi.core.recording import Recordings
 from lomi.core.video import FASTEST_S, MOST_EDGE
 
 _MOST_BYTES = 3 << 20
+_AGAIN_S = 0.25
 
 
 class AndroidVideos:
@@ -25,7 +27,7 @@ class AndroidVideos:
     async def video(self, call: Call[AndroidScreenshotInput], phone: Phone, source: AndroidSource) -> Reply:
         """Start, stop or drop."""
         if call.input.video == "start":
-            begun = await self._recordings.start(call, lambda: source, lambda: _pictures(phone))
+            begun = await self._recordings.start(call, lambda: source, lambda: _pictures(phone, source.generation))
             return _told(begun, "is being taken")
         if call.input.video == "drop":
             return _told(self._recordings.drop(call), "is dropped")
@@ -33,12 +35,21 @@ class AndroidVideos:
         return _told((await self._recordings.stop(call, await _last(phone, source.generation))).wire, "is kept")
 
 
-async def _pictures(phone: Phone) -> AsyncGenerator[bytes, None]:
-    """The live view; it ends with the device."""
-    with suppress(NotRunning, ChannelLost, CaptureFailed):
-        async with phone.frames.watch(fastest_s=FASTEST_S) as frames:
-            async for frame in frames:
-                yield frame.png
+async def _pictures(phone: Phone, generation: str) -> AsyncGenerator[bytes, None]:
+    """The live view; it ends with this life of the device, and begins anew where only the way to it broke."""
+    while _lives(phone, generation):
+        with suppress(NotRunning, ChannelLost, CaptureFailed):
+            async with phone.frames.watch(fastest_s=FASTEST_S) as frames:
+                async for frame in frames:
+                    if not _lives(phone, generation):
+                        return
+                    yield frame.png
+        await asyncio.sleep(_AGAIN_S)
+
+
+def _lives(phone: Phone, generation: str) -> bool:
+    running = phone.running
+    return running is not None and running.identity.generation == generation
 
 
 async def _last(phone: Phone, generation: str) -> bytes | None:

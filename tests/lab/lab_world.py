@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Any
 
@@ -22,8 +22,13 @@ DECIDED = ("lomi_android_install_apk", "lomi_android_device_manage")
 
 
 @contextmanager
-def lab_world(site: Site, phones: Sequence[str] = ("paper-36-1",), decide: Sequence[str] = DECIDED) -> Iterator[World]:
-    """A broker whose one client `qa` may do everything on these phones and on the site."""
+def lab_world(
+    site: Site,
+    phones: Sequence[str] = ("paper-36-1",),
+    decide: Sequence[str] = DECIDED,
+    always: Mapping[str, str] | None = None,
+) -> Iterator[World]:
+    """A broker whose one client `qa` may do everything on these phones and on the site; `always` is its environment."""
     client = ClientEntry(
         label=LABEL,
         token_sha256=hashlib.sha256(TOKEN.encode()).hexdigest(),
@@ -32,7 +37,7 @@ def lab_world(site: Site, phones: Sequence[str] = ("paper-36-1",), decide: Seque
         origins=(site.origin,),
         decide=decide,
     )
-    with opened_world(policy_text(client, phones=phones)) as made:
+    with opened_world(policy_text(client, phones=phones), always=always) as made:
         yield made
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import pytest
 from harness import World
 from harness.site import Site, serving
 from lab import lab_runs
-from lab_world import lab_world
+from lab_world import connected, journal, lab_world
 from PIL import Image
 from plugin_runs import KILL_PHONE, InnerRun, environment_of, run_inner
 
@@ -255,3 +256,22 @@ def test_a_report_shows_the_video_and_verify_holds_it(tmp_path_factory: pytest.T
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     code, said = lab_runs.verify(ran.folder)
     assert (code, path.name in said) == (1, True)
+
+
+def test_a_video_goes_on_where_only_the_way_to_the_phone_breaks(site: Site, tmp_path: Path) -> None:
+    """Two looks are cut off in the middle: what the phone shows after that is in the video all the same."""
+    faults = tmp_path / "faults.toml"
+    faults.write_text('[[fault]]\nname = "cut_picture"\nafter = 1\ntimes = 2\n')
+    with lab_world(site, always={"PAPER_FAULTS": str(faults)}) as world, connected(world) as lab:
+        phone = lab.phone("paper-36-1")
+        phone.start_video()
+        end = time.monotonic() + 20
+        while [line["event"] for line in journal(world)].count("half_picture") < 2:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        phone.launch("lomi.paper.form")
+        phone.wait_for("Submit")
+        stored = phone.stop_video()
+        lab.download(stored.id, tmp_path / "video.webp")
+    frames = frames_of((tmp_path / "video.webp").read_bytes())
+    assert len(frames) > 1
