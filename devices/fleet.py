@@ -11,9 +11,11 @@ from devices.actor.ports import PortPairs
 from devices.actor.stopping import end_orphan
 from devices.adb.server import AdbServer, serve
 from devices.phone import Phone
-from devices.spec import DeviceSpec, Identity
+from devices.processes import carriers
+from devices.spec import UNBORN, DeviceSpec, Identity
 from devices.tasks import background
 from devices.world import World
+from lomi.core.processes import ProcessName
 
 
 class Fleet:
@@ -48,6 +50,11 @@ class Fleet:
         if phone is not None and phone.process_alive:
             raise ValueError("a device that is still owned cannot be forgotten")
         self._phones.pop(device_id, None)
+
+    async def processes_of(self, identities: tuple[Identity, ...]) -> frozenset[ProcessName]:
+        """Every process that is known of these lives: the stored ones, and those that carry a marker of theirs."""
+        carrying = [await asyncio.to_thread(carriers, one.marker) for one in identities]
+        return frozenset({one.process for one in identities} - {UNBORN}).union(*carrying)
 
     async def sweep(self, identities: tuple[Identity, ...]) -> tuple[Identity, ...]:
         """After a crash: end what earlier lives left behind; answers with those not observed gone."""

@@ -117,11 +117,15 @@ class Ports:
         return f"emulator-{self.console}"
 
 
+UNBORN = ProcessName(0, 0, "")
+"""The process of a life that is about to be launched: no process has this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a running device is, known from its birth and stored before it is used.
+    """Who a running device is, stored before it is launched, when its process is `UNBORN`, and again before it is used.
 
-    `marker` is carried by every process of this life in its environment.
+    `marker` is carried by every process of this life in its environment: whoever dies in between is found by it.
     """
 
     device_id: str

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from devices import processes
 from devices.actor import boot, exits, locks
 from devices.actor.launch import launch_argv, launch_environment, put_snapshot_aside
 from devices.actor.ports import PortPairs
@@ -16,7 +15,7 @@ from devices.adb.shell import ShellLane
 from devices.engine.channel import EmulatorChannel, is_available, open_channel
 from devices.engine.discovery import announced
 from devices.faults import BootFailed, ChannelLost, DeviceFault, EmulatorExited, LaunchRefused, StopUnconfirmed
-from devices.spec import DeviceSpec, Identity, Ports, Running
+from devices.spec import UNBORN, DeviceSpec, Identity, Ports, Running
 from devices.tasks import background
 from devices.world import Child, OutputTail, World
 from lomi.core.processes import name_of
@@ -141,9 +140,10 @@ class Life:
             identity: Identity | None = None
             try:
                 async with self._host.launching:
+                    coming = await self._announce(ports, marker)
                     child = await self._spawn(ports, tail, marker)
                     exited = group.create_task(child.wait(), name=f"exit-{self.spec.name}")
-                    identity = await self._identify(child, exited, ports, marker)
+                    identity = await self._identify(child, exited, coming)
                     self.identity = identity
                     await _asked(self._host.on_identity(identity))
                     await self._guarded(
@@ -178,17 +178,18 @@ class Life:
         tail.handed_over()
         return child
 
-    async def _identify(self, child: Child, exited: asyncio.Task[int], ports: Ports, marker: str) -> Identity:
+    async def _announce(self, ports: Ports, marker: str) -> Identity:
+        """Have the life stored before there is a process of it."""
+        generation = await _asked(self._host.next_generation(self.spec.device_id))
+        coming = Identity(self.spec.device_id, generation, UNBORN, ports, marker)
+        await _asked(self._host.on_identity(coming))
+        return coming
+
+    async def _identify(self, child: Child, exited: asyncio.Task[int], coming: Identity) -> Identity:
         name = name_of(child.pid)
         if name is None:
             raise self._exit_fault(await exited)
-        generation: str | None = None
-        try:
-            generation = await _asked(self._host.next_generation(self.spec.device_id))
-        finally:
-            if generation is None:
-                await processes.end_processes((name,), world=self._host.world, term_s=1.0, kill_s=3.0)
-        return Identity(self.spec.device_id, generation, name, ports, marker)
+        return replace(coming, process=name)
 
     async def _use(self, exited: asyncio.Task[int], lanes: Lanes, stack: AsyncExitStack) -> None:
         assert self.identity is not None

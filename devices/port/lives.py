@@ -71,11 +71,11 @@ class Lives:
             r.generation: msgspec.json.decode(r.identity, type=Identity)
             for r in await self._ledger.remembered("android")
         }
+        history = await fleet.processes_of(tuple(left.values()))
         still_there = {one.generation for one in await fleet.sweep(tuple(left.values()))}
         for generation in left:
             if generation not in still_there:
                 await self._ledger.forget(generation)
-        history = frozenset(identity.process for identity in left.values())
         for spec in specs:
             phone = self._phones[spec.device_id] = fleet.phone(spec)
             phone.adopt_history(history)

@@ -17,7 +17,7 @@ import devices
 from devices.actor.ports import PortPairs
 from devices.fleet import Fleet, open_fleet
 from devices.phone import Phone
-from devices.spec import DeviceSpec, Display, Identity, Readiness, StopRule
+from devices.spec import UNBORN, DeviceSpec, Display, Identity, Readiness, StopRule
 
 ROOT = Path(devices.__file__).parent.parent
 DISPLAY = Display(720, 1280, 320)
@@ -26,8 +26,12 @@ FAST = Readiness(stable_polls=2, poll_s=0.02, process_s=20, adb_s=20, boot_s=20,
 
 @dataclass
 class Stored:
-    """What the fleet's owner stored: identities in order of arrival; `before` may look at one first, or raise."""
+    """What the fleet's owner stored: identities in order of arrival, those of processes to come apart.
 
+    `before` may look at an identity first, or raise.
+    """
+
+    announced: list[Identity] = field(default_factory=list)
     identities: list[Identity] = field(default_factory=list)
     before: Callable[[Identity], None] = lambda _identity: None
     counter: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -37,6 +41,9 @@ class Stored:
         return f"g{next(self.counter)}"
 
     async def on_identity(self, identity: Identity) -> None:
+        if identity.process == UNBORN:
+            self.announced.append(identity)
+            return
         self.before(identity)
         self.identities.append(identity)
 

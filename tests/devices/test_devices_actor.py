@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from devices.actor.stopping import end_orphan
 from devices.faults import BootFailed, DeviceFault, EmulatorExited, LaunchRefused, NotRunning, StopUnconfirmed
 from devices.phone import Phone
 from devices.spec import Identity, Needs, StopRule
-from devices.world import World
+from devices.world import Child, World, spawn_process
 from lomi.core.processes import ProcessName, is_alive, kernel_boot, name_of
 
 
@@ -214,6 +214,27 @@ async def test_a_crash_while_running_ends_the_generation(tmp_path: Path) -> None
             await phone.eyes.snapshot()
         again = await phone.start()
         assert again.identity.generation != first.generation
+
+
+async def test_a_life_is_stored_before_its_process_exists(tmp_path: Path) -> None:
+    """What is stored when a launch returns is enough to end the process: a crash right there leaves no phone behind."""
+    stored, born, left = Stored(), list[ProcessName](), list[Identity]()
+
+    async def spawn(argv: Sequence[str], *, environment: Mapping[str, str], output: int, directory: Path) -> Child:
+        child = await spawn_process(argv, environment=environment, output=output, directory=directory)
+        name = name_of(child.pid)
+        assert name is not None
+        if processes.MARKER_VARIABLE not in environment:
+            return child  # our adb server
+        born.append(name)
+        left.extend(await fleet.sweep((*stored.announced, *stored.identities)))
+        return child
+
+    async with a_fleet(tmp_path, stored, world=World(spawn=spawn)) as fleet:
+        fault = await fault_of(fleet.phone(spec_for(tmp_path)).start())
+        assert isinstance(fault, EmulatorExited)
+        assert left == []
+        assert [is_alive(name) for name in born] == [False]
 
 
 async def test_an_ignored_kill_still_ends_with_the_process_group(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from devices.phone import Phone
 from devices.sdk.avds import Hardware, Image, config_of, display_of, write_avd
 from devices.sdk.profiles import profile
 from devices.sdk.tools import front_ends, installed_in
-from devices.spec import DeviceSpec, Identity, Needs
+from devices.spec import UNBORN, DeviceSpec, Identity, Needs
 
 SETTINGS = "com.android.settings"
 
@@ -49,7 +49,7 @@ async def booted(tmp: Path) -> AsyncIterator[Phone]:
         return f"{device_id}-{next(numbers)}"
 
     async def store(identity: Identity) -> None:
-        assert identity.process.pid
+        assert identity.process == UNBORN or identity.process.pid
 
     spec = DeviceSpec(
         device_id="real",
