@@ -63,8 +63,26 @@ def _kept(home: Path) -> list[str]:
         "the folders of your projects",
         "Chromium, and an Android SDK that ANDROID_HOME names",
         "what you pasted into agent hosts (`lomi mcp-config CLIENT` says where)",
-        f"this program ({shlex.quote(sys.executable)} -m pip uninstall lomi-lab)",
+        *_checkout(),
     ]
+
+
+def _checkout() -> list[str]:
+    """This program with its environment, and the reports of the demo, each with the command that removes it."""
+    import lomi
+    from lomi.demo.main import MARK
+
+    root, environment = Path(lomi.__file__).resolve().parents[1], Path(sys.prefix)
+    reports = dict.fromkeys(place / "demo-report" for place in (Path.cwd(), root))
+    found = [f"{one} (a report of the demo: rm -r {_quoted(one)})" for one in reports if (one / MARK).is_file()]
+    if (environment / ".lomi-made").is_file():
+        how = f"rm -r {_quoted(environment)}"
+        return [*found, f"{environment} (the environment that the checkout made, {size(_size(environment))}: {how})"]
+    return [*found, f"this program ({shlex.quote(sys.executable)} -m pip uninstall lomi-lab)"]
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 def _caches() -> list[str]:

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +22,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from lomi.cli.main import COMMANDS
 from lomi.cli.mcp_config import HOSTS
+from lomi.demo.main import MARK
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -160,6 +163,36 @@ def test_uninstall_removes_what_is_ours_and_keeps_the_rest() -> None:
         assert [path.name for path in world.home.iterdir()] == ["mine.txt"]
         again = lomi(world, "uninstall", "--yes")
         assert (again.code, "holds nothing of Lomi" in again.err) == (1, True)
+
+
+def test_uninstall_names_the_environment_and_the_reports_that_stay(bare: dict[str, str], tmp_path: Path) -> None:
+    """The demo's report, and an environment that the checkout made; the commands shown remove just them."""
+    (tmp_path / "home" / "agent-control").mkdir(parents=True)
+    report = tmp_path / "it's here" / "demo-report"
+    report.mkdir(parents=True)
+    said = lomi_in(bare, "uninstall", "--dry-run", cwd=report.parent).out
+    assert str(report) not in said, "nobody marked it as a report"
+    (report / MARK).touch()
+    environment = tmp_path / "an environment"
+    (environment / "bin").mkdir(parents=True)
+    (environment / ".lomi-made").touch()
+    (environment / "bin" / "python").symlink_to(sys.executable)
+    (environment / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix) / 'bin'}\n")
+    program = "import sys; from lomi.cli.main import main; main()"
+    ran = subprocess.run(
+        [environment / "bin" / "python", "-c", program, "uninstall", "--dry-run"],
+        env={**bare, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=report.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    removals = re.findall(r"(\S.*) \(.*: (rm -r .*)\)$", ran.stdout, flags=re.MULTILINE)
+    assert {str(report), str(environment)} <= {path for path, _ in removals}
+    for path, command in removals:
+        if path in (str(report), str(environment)):
+            subprocess.run(["sh", "-c", command], check=True)
+            assert not Path(path).exists()
 
 
 def test_uninstall_after_a_kill_waits_for_orphans_and_takes_the_dead_socket_along() -> None:
