@@ -251,4 +251,12 @@ def test_nothing_heavy_comes_with_every_pytest() -> None:
     assert not {"msgspec", "cryptography", "click"}.intersection(said)
 
 
+def test_a_process_that_uses_devices_does_not_load_the_pool() -> None:
+    """It is the lab's own; each process of a run would load it for itself."""
+    program = "import sys, pytest, lomi.lab.plugin.desk; print(*sorted(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    unused = {"lomi.lab.pool", "lomi.lab.phones", "lomi.lab.plan", "lomi.demo.broker"}
+    assert unused.intersection(said) == set()
+
+
 LIGHT = ("fixtures", "options", "stations")

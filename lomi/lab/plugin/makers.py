@@ -3,12 +3,14 @@
 import os
 import secrets
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lomi.client import aio
 from lomi.client.errors import BrokerFaultError, ToolError
 from lomi.client.lab import Lab
-from lomi.lab.phones import PhoneMaker
+
+if TYPE_CHECKING:
+    from lomi.lab.phones import PhoneMaker
 
 
 class Makers:
@@ -51,7 +53,9 @@ class Makers:
         self._keys.clear()
 
 
-async def _maker(lab: aio.Lab, image: str) -> PhoneMaker:
+async def _maker(lab: aio.Lab, image: str) -> "PhoneMaker":
+    from lomi.lab.phones import PhoneMaker  # noqa: PLC0415  most runs make no phone, and each process loads it
+
     return PhoneMaker(lab.session, image)
 
 

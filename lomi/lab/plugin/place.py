@@ -15,7 +15,6 @@ from pathlib import Path
 
 import lomi
 from lomi.client.lab import Lab
-from lomi.demo.broker import lomi_command
 from lomi.lab.plugin.stations import keeper_lives
 from lomi.link.errors import BrokerAbsentError
 
@@ -137,6 +136,8 @@ class Place:
         return token
 
     def _start(self, token: str) -> None:
+        from lomi.demo.broker import lomi_command  # noqa: PLC0415  where a broker runs already nobody needs it
+
         policy, ready = self._root / "policy.toml", self._root / "ready"
         policy.unlink(missing_ok=True)
         _write_private(policy, policy_text(self._wanted, token))
