@@ -22,7 +22,7 @@ from lomi.client.protocol import (
 from lomi.contract.model import Input
 from lomi.core.backend import ToolReply
 from lomi.core.json_text import DuplicateKeyError, MalformedJsonError, read_object
-from lomi.core.port import Picture
+from lomi.core.picture import Picture
 from lomi.link.client import connect as connect_link
 from lomi.link.connection import Wire
 from lomi.link.errors import ChannelClosedError, LinkError

@@ -9,7 +9,7 @@ import msgspec
 
 from lomi.core.backend import InvalidParams, ToolReply
 from lomi.core.json_text import DuplicateKeyError, MalformedJsonError, read_object
-from lomi.core.port import Picture
+from lomi.core.picture import Picture
 from lomi.link.frames import Frame, Kind
 
 IPC_VERSION = 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lomi.contract.bounds import InvalidParams
-from lomi.core.port import Picture
+from lomi.core.picture import Picture
 
 __all__ = ["Backend", "CancelSignal", "InvalidParams", "ListedTool", "Progress", "Request", "ToolList", "ToolReply"]
 

@@ -18,6 +18,7 @@ from lomi.contract.model import Data, Input, Observation, Result
 from lomi.contract.panel import PanelKind, RuntimeState
 from lomi.core.grant import Grant
 from lomi.core.ids import ArtifactId, GenerationId, LeaseId, OperationId, PanelId, ProjectId, SessionId, WorkspaceId
+from lomi.core.picture import Picture as Picture  # noqa: PLC0414  the port shows it
 
 I = TypeVar("I", bound=Input)  # noqa: E741  one input model per tool
 
@@ -148,14 +149,6 @@ class Permit(Protocol):
     def yield_turn(self) -> None:
         """Let the next operation of the same target start; for work that goes on after its dispatch."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Encoded pixels that travel once, beside the JSON."""
-
-    media_type: str
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
 
 from lomi.disk.private import Published, private_directory, read_private, remove_if_same, write_private
 from lomi.disk.refusal import DiskRefusedError, Reason
@@ -40,6 +39,9 @@ def registration_key(control: Path) -> Ed25519PrivateKey:
         DiskRefusedError: the file is not ours alone.
         DiscoveryRefusedError: the file holds no Ed25519 key; it is left as it is.
     """
+    # Clients import this module for its names, and this import takes longer than all of theirs.
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+
     path = control / KEY_NAME
     try:
         content = read_private(path, MAX_KEY)
@@ -48,13 +50,14 @@ def registration_key(control: Path) -> Ed25519PrivateKey:
             raise
         fresh = Ed25519PrivateKey.generate()
         try:
-            write_private(path, fresh.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()), replace=False)
+            form = serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            write_private(path, fresh.private_bytes(*form), replace=False)
         except DiskRefusedError as taken:
             if taken.reason is not Reason.EXISTS:
                 raise
         content = read_private(path, MAX_KEY)
     try:
-        key = load_der_private_key(content, None)
+        key = serialization.load_der_private_key(content, None)
     except (ValueError, TypeError) as error:
         raise DiscoveryRefusedError("key_invalid") from error
     if not isinstance(key, Ed25519PrivateKey):

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,24 @@ def test_uninstall_after_a_kill_waits_for_orphans_and_takes_the_dead_socket_alon
         assert lomi(world, "uninstall", "--yes").code == 0
         assert not world.home.exists()
         assert list(world.runtime.iterdir()) == []
+
+
+def test_the_version_is_the_installed_one_and_costs_no_library(bare: dict[str, str], tmp_path: Path) -> None:
+    """`lomi --version` says what the package says of itself, and imports neither its reader nor asyncio."""
+    ran = lomi_in({**bare, "PYTHONPROFILEIMPORTTIME": "1"}, "--version", cwd=tmp_path)
+    assert ran.out == f"lomi, version {version('lomi-lab')}\n"
+    imported = {line.rpartition("|")[2].strip() for line in ran.err.splitlines()}
+    assert imported.isdisjoint({"importlib.metadata", "email.message", "asyncio", "msgspec"})
+
+
+def test_a_look_at_the_broker_imports_no_more_than_it_needs(world: World) -> None:
+    """`lomi status` reaches a real broker without the adapters' port, the broker's rooms, and readers of any key."""
+    ran = lomi(world, "status", "--json", PYTHONPROFILEIMPORTTIME="1")
+    assert ran.code == 0
+    imported = {line.rpartition("|")[2].strip() for line in ran.err.splitlines() if line.startswith("import time:")}
+    slow = {"lomi.core.port", "lomi.broker.world", "cryptography.hazmat.primitives.serialization", "importlib.metadata"}
+    assert imported.isdisjoint(slow)
+    assert "lomi.client.client" in imported
 
 
 def test_help_names_every_command_and_each_explains_itself(bare: dict[str, str], tmp_path: Path) -> None:
