@@ -68,6 +68,8 @@ class Held:
         self.lane = lane
         self.warm = False
         """Whether it was booted when it was taken."""
+        self.used = False
+        """Whether anybody had it."""
 
 
 class _GivenUpError(Exception):
@@ -206,7 +208,8 @@ class Pool:
         with suppress(_GivenUpError):
             if how != "reuse":
                 await self._renewed(held, how)
-            elif held.phone.generation is not None and not await held.phone.alive():
+            elif held.used and not await held.phone.alive():
+                # It may hang rather than have ended, and then no boot would come to anything before it is stopped.
                 await self._renewed(held, "reuse")
             if self._rule.ahead:
                 await self._boot(held)
@@ -271,6 +274,8 @@ class Pool:
                 continue
             self._free.sort(key=lambda held: held.phone.generation is None)
             taken, self._free = tuple(self._free[: request.count]), self._free[request.count :]
+            for held in taken:
+                held.used = True
             request.ready.set_result(taken)
 
 

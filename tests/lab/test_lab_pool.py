@@ -180,6 +180,18 @@ async def test_a_dead_phone_is_booted_again_before_it_is_handed_out() -> None:
         assert phone.log == ["boot", "reuse", "boot"]
 
 
+async def test_a_phone_that_was_seen_to_hang_is_stopped_before_it_boots_again() -> None:
+    """Its user looked first, after a failure: the pool is not to spend a boot on a phone that still runs."""
+    phone = ScriptedPhone("a")
+    async with pool_of(phone, boots=1) as pool:
+        (held,) = await pool.take(1)
+        phone.runs = False
+        assert not await phone.alive()
+        pool.give_back((held,), "reuse", check=True)
+        await pool.take(1)
+        assert phone.log == ["boot", "reuse", "boot"]
+
+
 async def test_a_failed_pool_tells_everybody() -> None:
     """Who waits and who comes later hear why, at once."""
     async with pool_of(ScriptedPhone("a")) as pool:
