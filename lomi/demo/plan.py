@@ -15,7 +15,8 @@ FORM = "lomi.paper.form"
 ASKING = "lomi.paper.permissions"
 ANSWER = "While using the app"
 APK = "app.apk"
-NAME = "Zoé 漢 🙂"
+NAME = "Zoë Åström"
+"""In letters that every font has, the simulated phone's own too, so that each picture shows what was typed."""
 EMAIL = "zoe@example.org"
 PLAN = (
     Planned("broker", "Start a broker", "lomi up, headless, with a policy made for this run."),
@@ -36,7 +37,7 @@ PLAN = (
         "Follow a popup",
         "A link opens a second window; it is inside the grant, so it becomes a panel of its own.",
     ),
-    Planned("phone-form", "Fill a form on the phone", f"The name is {NAME}: accents, Chinese, an emoji."),
+    Planned("phone-form", "Fill a form on the phone", f"The name is {NAME}, accents included."),
     Planned("phone-submit", "Submit it, read the log", "One tap. The phone's own journal is asked afterwards."),
     Planned("page-form", "Fill the same form on the page", "Trusted input, as from a keyboard and a mouse."),
     Planned("page-submit", "Send it", "One click. The web server's own log is asked afterwards."),

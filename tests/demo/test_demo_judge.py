@@ -4,6 +4,7 @@ import unicodedata
 
 from demo import demo_runs
 
+from emulator_images.paper.screen.lettering import plain
 from lomi.demo.judge import judge_calls, judge_end, judge_phone, judge_site
 from lomi.demo.plan import ANSWER, EMAIL, NAME
 from lomi.demo.record import Finding
@@ -71,3 +72,9 @@ def test_what_is_left_is_named() -> None:
     findings = judge_end(-9, ("process 7 (chromium)",), ("/tmp/x",))
     assert good(findings) == {"broker-ended": False, "nothing-left": False}
     assert findings[1].found == "process 7 (chromium), /tmp/x"
+
+
+def test_the_phone_can_draw_the_name_that_is_typed_on_it() -> None:
+    """The report's first picture shows letters, accents included, and no boxes."""
+    assert not NAME.isascii()
+    assert "□" not in plain(NAME)
