@@ -144,7 +144,7 @@ def test_page(page):
     page.goto("{site.origin}/")
     assert False
 """
-        options = ("--video=retain-on-failure", "--lomi-origin", site.origin, "--lomi-home", str(home))
+        options = ("--video=retain-on-failure", "--tracing=on", "--lomi-origin", site.origin, "--lomi-home", str(home))
         ran = run_inner(pytester, source, *options, environment={})
     ran.result.assert_outcomes(failed=1)
     names = {one.path.rpartition("/")[2] for one in ran.records[0].artifacts}

@@ -31,6 +31,7 @@ COLOURS = """<!doctype html><title>Colours</title><body style="margin:0;backgrou
 <button onclick="document.body.style.background = 'blue'">Paint</button>"""
 """A red page that a click turns blue."""
 RED, BLUE = (255, 0, 0), (0, 0, 255)
+KEPT = ("--video=retain-on-failure", "--tracing=retain-on-failure")
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,7 @@ def test_a_failing_test_leaves_a_video_from_before_to_after_its_click(
         time.sleep(0.4)
         assert page.shows("Never")
     """
-    ran = run_inner(pytester, source, "--video=retain-on-failure", environment=environment_of(world))
+    ran = run_inner(pytester, source, *KEPT, environment=environment_of(world))
     ran.result.assert_outcomes(failed=1)
     kept = kept_of(ran)
     frames = frames_of(content_of(ran, kept["video.webp"]))
@@ -157,6 +158,22 @@ def test_on_off_and_on_failure_are_what_they_say(pytester: pytest.Pytester, worl
     assert videos == {"on": [1, 1], "off": [0, 0], "retain-on-failure": [0, 1]}
 
 
+def test_playwrights_trace_is_taken_only_where_it_is_asked_for(
+    pytester: pytest.Pytester, world: World, site: Site
+) -> None:
+    """Unsaid, a failing test leaves its acts alone; `on` keeps both, of a passing test too."""
+    source = of_page(site, "page.click('Paint')", "good") + of_page(site, "assert False", "bad")
+    traces = {}
+    for said in ((), ("--tracing=on",)):
+        ran = run_inner(pytester, source, *said, environment=environment_of(world))
+        ran.result.assert_outcomes(passed=1, failed=1)
+        names = [{one.path.rpartition("/")[2] for one in record.artifacts} for record in ran.records]
+        traces[said] = [one & {"trace.jsonl", "page-trace.zip"} for one in names]
+        (ran.folder / "left" / "records.jsonl").unlink()
+    both = {"trace.jsonl", "page-trace.zip"}
+    assert traces == {(): [set(), {"trace.jsonl"}], ("--tracing=on",): [both, both]}
+
+
 def test_ten_seconds_of_a_still_screen_cost_few_frames(pytester: pytest.Pytester, world: World, site: Site) -> None:
     """Frames come with changes: a page that rests for ten seconds has hardly any, and they last as long as it did."""
     source = of_page(site, "time.sleep(10)")
@@ -169,7 +186,7 @@ def test_ten_seconds_of_a_still_screen_cost_few_frames(pytester: pytest.Pytester
 def test_a_page_that_closes_midway_leaves_what_it_showed(pytester: pytest.Pytester, world: World, site: Site) -> None:
     """Closed by the test itself, which then fails: red and blue are there, and that its trace ended is told."""
     source = of_page(site, "page.click('Paint'); time.sleep(1); page.close(); assert False")
-    ran = run_inner(pytester, source, "--video=retain-on-failure", environment=environment_of(world))
+    ran = run_inner(pytester, source, *KEPT, environment=environment_of(world))
     ran.result.assert_outcomes(failed=1)
     assert ran.outcomes() == [("test_page", 1, "failed")]
     frames = frames_of(content_of(ran, kept_of(ran)["video.webp"]))

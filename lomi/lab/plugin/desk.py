@@ -174,7 +174,7 @@ class Desk:
     def _film(self, device: Phone | Page) -> None:
         attempt, options = self._now(), self.options
         with attempt.measuring("evidence"):
-            attempt.films.begin(device, video=options.videos != "off", trace=options.traces != "off")
+            attempt.films.begin(device, video=options.videos != "off", trace=options.page_traces != "off")
 
     @contextmanager
     def terminal(self, lab: Lab) -> Iterator[Terminal]:

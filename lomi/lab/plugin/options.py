@@ -71,16 +71,21 @@ def add_options(parser: pytest.Parser, *, shared: bool) -> None:
     )
     group.addoption(
         "--tracing",
-        default="retain-on-failure",
+        default=None,
         choices=["on", "off", "retain-on-failure"],
-        help="Keep what was done and seen, act by act.",
+        help="Keep what was done and seen, act by act, and Playwright's traces of pages; unsaid, the acts of failures.",
     )
     group.addoption("--output", default="test-results", help="Folder for what tests leave.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for. `pictures`, `traces` and `videos` are `on`, `off` or `failure`."""
+    """What was asked for. `pictures`, `traces`, `page_traces` and `videos` are `on`, `off` or `failure`.
+
+    Attributes:
+        traces: of acts, which cost nothing: kept on failure where nothing was said.
+        page_traces: Playwright's, which the browser has to record: only where they were asked for.
+    """
 
     phone: str | None
     pool: int | None
@@ -93,6 +98,7 @@ class Options:
     output: Path
     pictures: str
     traces: str
+    page_traces: str
     videos: str
 
 
@@ -126,6 +132,7 @@ def read_options(config: pytest.Config) -> Options:
         output=Path(str(config.getoption("--output"))).absolute(),
         pictures=_when(config, "--screenshot", shared=shared, given=given),
         traces=_when(config, "--tracing", shared=shared, given=given),
+        page_traces="off" if config.getoption("--tracing") is None else _said(config, "--tracing"),
         videos=_said(config, "--video"),
     )
 
