@@ -17,6 +17,7 @@ Ending = Literal["ended", "out of time", "interrupted"]
 TAIL_LINES = 40
 TAIL_BYTES = 6000
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
+LOOKS_S = (0.0, 0.1, 0.3)
 MARK = "LOMI_QUALIFY_GATE"
 """Variable whose value every process of a gate inherits, phones too, whose own marker is another at each boot."""
 
@@ -61,10 +62,20 @@ def run(command: list[str], *, folder: Path, log: Path, bound_s: float) -> Ran:
             ending = "interrupted"
         if ending != "ended":
             _end(process)
-    left = carriers(mark, MARK)
-    for name in left:
-        send_signal(name, signal.SIGKILL)
-    return Ran(ending, process.returncode, time.monotonic() - begun, len(left) if ending == "ended" else 0)
+    seconds = time.monotonic() - begun
+    left = _ended(mark)
+    return Ran(ending, process.returncode, seconds, left if ending == "ended" else 0)
+
+
+def _ended(mark: str) -> int:
+    """How many processes carry the mark; they are killed. One that is about to become another program shows none."""
+    found = set()
+    for pause_s in LOOKS_S:
+        time.sleep(pause_s)
+        for name in carriers(mark, MARK):
+            send_signal(name, signal.SIGKILL)
+            found.add(name)
+    return len(found)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
