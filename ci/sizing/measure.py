@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -96,6 +97,7 @@ async def measured(root: Path, hosts: int, shards: int, size: int) -> tuple[floa
             await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "sizing.measure", "--host", new_token(place).text()),
                 *("--home", str(root / f"h{number}"), "--size", str(size)),
+                env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
             )
             for number in range(hosts)
         ]
@@ -116,7 +118,8 @@ async def measured(root: Path, hosts: int, shards: int, size: int) -> tuple[floa
                 return time.monotonic() - began, time.process_time() - used
         finally:
             for process in processes:
-                process.terminate()
+                with suppress(ProcessLookupError):
+                    process.terminate()
                 await process.wait()
             stop.set()
 
