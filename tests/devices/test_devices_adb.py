@@ -102,6 +102,7 @@ async def test_two_thousand_calls_leave_descriptors_flat(tmp_path: Path) -> None
         assert phone.running is not None
         serial = phone.running.identity.ports.serial
         await phone.eyes.snapshot()
+        await phone.eyes.capture(max_edge=200)
         before = descriptors()
         lane = phone._actor.usable(None)[1].look
         for _ in range(2000):
