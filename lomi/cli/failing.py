@@ -1,5 +1,7 @@
 """How a command fails: one line, a hint on the next, and an exit code that says which kind of failure it was."""
 
+import shlex
+import sys
 from typing import NoReturn
 
 import click
@@ -31,3 +33,8 @@ def fail(message: str, hint: str | None = None) -> NoReturn:
 def fail_without_broker() -> NoReturn:
     """End the command since nobody is there to answer."""
     raise NoBrokerHere
+
+
+def installing(*packages: str) -> str:
+    """The command that installs packages beside Lomi, which itself is in no registry."""
+    return f"run: {shlex.join([sys.executable, '-m', 'pip', 'install', *packages])}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lomi.cli.failing import CommandFailed, fail
+from lomi.cli.failing import CommandFailed, fail, installing
 from lomi.cli.lazy import LazyGroup
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def lab_run(plan: Path, arguments: tuple[str, ...], into: Path | None, engine: s
     try:
         from lomi.lab.command import run_command
     except ImportError as error:
-        fail(f"a run needs {error.name}, which is not installed", "`pip install 'lomi-lab[lab]'`")
+        fail(f"a run needs {error.name}, which is not installed", installing("pytest>=9"))
 
     sys.exit(run_command(plan, arguments, into, engine, as_json=as_json))
 

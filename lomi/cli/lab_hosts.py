@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from lomi.cli.failing import fail
+from lomi.cli.failing import fail, installing
 
 if TYPE_CHECKING:
     from lomi.broker.policy import Policy
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lomi.lab.host_policy import Access
 
 T = TypeVar("T")
-_NEEDED = "many hosts need Dask: `pip install 'lomi-lab[lab]'`"
+_NEEDED = f"many hosts need Dask and pytest; {installing('distributed>=2026.7', 'pytest>=9')}"
 _JOINING = {
     "token_malformed": "that is no token; copy the whole line that `lomi lab token` printed",
     "token_unknown": "the scheduler knows no such token; get one with `lomi lab token` on its host",

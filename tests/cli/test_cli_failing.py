@@ -1,6 +1,7 @@
 """How commands fail: one line, a hint, the documented exit code; and that `lomi down` means down."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +74,21 @@ def test_a_plan_that_there_is_not_is_said_once_with_a_hint(world: World) -> None
     assert hint == "hint: docs/ci.md shows a plan, and what each field means"
     engine = lomi(world, "lab", "run", "/nope", "--engine", "foo")
     assert engine.err.splitlines()[-1].startswith("hint: ")
+
+
+@pytest.mark.parametrize(
+    ("absent", "arguments"), [("pytest", ("lab", "run", "/nope")), ("distributed", ("lab", "token"))]
+)
+def test_what_is_not_installed_is_named_with_a_command_that_needs_no_registry_of_ours(
+    absent: str, arguments: tuple[str, ...]
+) -> None:
+    """Without pytest or Dask the hint installs just those, with this interpreter: Lomi is in no registry."""
+    code = f"import sys; sys.modules[{absent!r}] = None; from lomi.cli.main import main; main()"
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert f"{sys.executable} -m pip install " in ran.stderr.splitlines()[-1]
+    assert f"'{absent}>=" in ran.stderr.splitlines()[-1]
+    assert "lomi-lab" not in ran.stderr
 
 
 def test_receipts_of_nobody_name_where_to_look(world: World) -> None:

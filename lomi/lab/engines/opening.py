@@ -1,6 +1,8 @@
 """From the address of an engine to the engine: this host, or a cluster's scheduler."""
 
 import importlib
+import shlex
+import sys
 from contextlib import AbstractAsyncContextManager
 
 from lomi.lab.engine import Engine
@@ -29,6 +31,7 @@ def opened_engine(address: str, setting: LocalSetting) -> AbstractAsyncContextMa
     try:
         found = importlib.import_module(module)
     except ImportError as error:
-        raise UnknownEngineError(f"the engine {scheme} needs `pip install 'lomi-lab[lab]'`: {error}") from error
+        command = shlex.join([sys.executable, "-m", "pip", "install", "distributed>=2026.7"])
+        raise UnknownEngineError(f"the engine {scheme} can't be loaded: {error}; run: {command}") from error
     opened: AbstractAsyncContextManager[Engine] = found.opened_engine(address, setting)
     return opened
