@@ -67,26 +67,25 @@ class _Recording:
     async def watch(self) -> None:
         """Keep each picture, until the end; where none came in time, one that is taken then."""
         try:
-            watching = asyncio.ensure_future(self.over.wait())
-            async with aclosing(self.page.screencast.frames()) as frames:
-                while len(self.pictures) < MOST_PICTURES:
-                    coming = asyncio.ensure_future(anext(frames))
-                    await asyncio.wait({coming, watching}, return_when=asyncio.FIRST_COMPLETED)
-                    if not coming.done():
-                        coming.cancel()
-                        with suppress(asyncio.CancelledError, StopAsyncIteration):
-                            await coming
-                        break
-                    frame = coming.result()
-                    self._picture(frame.jpeg, "jpeg", frame.width, frame.height)
+            async with asyncio.TaskGroup() as tasks:
+                taking = tasks.create_task(self._take())
+                await self.over.wait()
+                taking.cancel()
             if not self.pictures:
                 taken = await capture(self.page)
                 self._picture(taken.png, "png", taken.width, taken.height)
-        except (StopAsyncIteration, BrowserError):
+        except BrowserError:
             pass  # the page ended
         finally:
-            watching.cancel()
             self.done.set()
+
+    async def _take(self) -> None:
+        with suppress(BrowserError):
+            async with aclosing(self.page.screencast.frames()) as frames:
+                async for frame in frames:
+                    self._picture(frame.jpeg, "jpeg", frame.width, frame.height)
+                    if len(self.pictures) >= MOST_PICTURES:
+                        return
 
     def _picture(self, content: bytes, form: str, width: float, height: float) -> None:
         name = f"{self.page.generation}-{hashlib.sha1(content, usedforsecurity=False).hexdigest()}.{form}"

@@ -7,16 +7,18 @@ the lease, or with the target; but for a drop, what there is by then is stored u
 
 import asyncio
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from lomi.contract.artifact import Artifact, ArtifactSource
 from lomi.contract.codes import ErrorCode
 from lomi.core.ids import GenerationId
+from lomi.core.log_fields import fields
 from lomi.core.port import Call, Ledger, StoredArtifact
 from lomi.core.refusal import Refusal
 from lomi.core.video import Video, still_of
@@ -24,6 +26,8 @@ from lomi.core.video import Video, still_of
 MOST_S = 600.0
 _FIRST_S = 2.0
 """How long a start waits for the first frame."""
+
+_log = logging.getLogger("lomi.recording")
 
 Pictures = Callable[[], AsyncGenerator[bytes, None]]
 """Pictures (JPEG or PNG) from now on, the newest there is whenever one is asked for; they end with the target."""
@@ -154,7 +158,11 @@ class Recordings:
 
     async def _record(self, generation: GenerationId, one: _Recording, pictures: Pictures) -> None:
         try:
-            await self._watch(one, pictures)
+            try:
+                await self._watch(one, pictures)
+            except ExceptionGroup:
+                # A source that fails in a way it does not document costs its video's rest, and no broker.
+                _log.exception("a video ended early", extra=fields(generation=generation))
             if self._running.get(generation) is one:
                 del self._running[generation]
             if one.last is not None:
@@ -166,19 +174,17 @@ class Recordings:
 
     async def _watch(self, one: _Recording, pictures: Pictures) -> None:
         clock = asyncio.get_running_loop().time
-        over, until = asyncio.ensure_future(one.over.wait()), clock() + self._seconds
-        try:
-            async with aclosing(pictures()) as coming:
-                while (left := until - clock()) > 0:
-                    picture = await _next(coming, over, left)
-                    if over.done() or (picture is None and clock() < until):
-                        return
-                    if picture is not None:
-                        await _keep(one, picture)
-                        await asyncio.wait({over}, timeout=one.video.interval_s)
-            await over  # no more of it is recorded, but whoever began it may still ask for it
-        finally:
-            over.cancel()
+        until = clock() + self._seconds
+        async with aclosing(pictures()) as coming:
+            while (left := until - clock()) > 0:
+                picture = await _next(coming, one.over, left)
+                if one.over.is_set() or (picture is None and clock() < until):
+                    return
+                if picture is not None:
+                    await _keep(one, picture)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(one.over.wait(), one.video.interval_s)
+        await one.over.wait()  # no more of it is recorded, but whoever began it may still ask for it
 
     async def _store(self, one: _Recording) -> None:
         packed = await asyncio.to_thread(one.video.pack, asyncio.get_running_loop().time())
@@ -192,19 +198,18 @@ class Recordings:
             one.refused = refused
 
 
-async def _next(
-    pictures: AsyncGenerator[bytes, None], over: "asyncio.Task[Literal[True]]", left: float
-) -> bytes | None:
-    """The next picture; None when there will be none, or not before the end."""
-    coming = asyncio.ensure_future(_one(pictures))
-    awaited: set[asyncio.Future[Any]] = {coming, over}
-    try:
-        await asyncio.wait(awaited, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        return coming.result() if coming.done() else None
-    finally:
-        if not coming.done():
-            coming.cancel()
-            await asyncio.wait({coming})
+async def _next(pictures: AsyncGenerator[bytes, None], over: asyncio.Event, left: float) -> bytes | None:
+    """The next picture; None when there will be none, or not before the end.
+
+    Raises:
+        ExceptionGroup: their source failed.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        coming, ending = tasks.create_task(_one(pictures)), tasks.create_task(over.wait())
+        await asyncio.wait({coming, ending}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        coming.cancel()
+        ending.cancel()
+    return None if coming.cancelled() else coming.result()
 
 
 async def _one(pictures: AsyncGenerator[bytes, None]) -> bytes | None:

@@ -12,6 +12,8 @@ from io import BytesIO
 MOST_BYTES = (4 << 20) - 4096
 """Of all frames, so that a whole video is a file artifact of at most 4 MiB."""
 MOST_EDGE = 800
+MOST_PIXELS = 48_000_000
+"""Of a picture as it comes: more of them would be more memory than a frame is worth."""
 FASTEST_S = 0.1
 """Least time between two frames at first; it doubles whenever the frames are thinned out."""
 _QUALITY = 60
@@ -40,13 +42,18 @@ def still_of(picture: bytes, most_edge: int = MOST_EDGE) -> Still:
     """Encode a JPEG or PNG, scaled down where an edge is longer; blocks.
 
     Raises:
-        OSError: these bytes are no picture.
+        OSError, ValueError, SyntaxError: these bytes are no such picture, or one of too many pixels.
     """
     from PIL import Image  # noqa: PLC0415  only those who record pay for it
 
-    with Image.open(BytesIO(picture)) as opened:
-        opened.draft("RGB", (most_edge, most_edge))
-        shown = opened.convert("RGB")
+    try:
+        with Image.open(BytesIO(picture), formats=("JPEG", "PNG")) as opened:
+            if opened.width * opened.height > MOST_PIXELS:
+                raise OSError(f"{opened.width} by {opened.height} pixels are too many")
+            opened.draft("RGB", (most_edge, most_edge))
+            shown = opened.convert("RGB")
+    except Image.DecompressionBombError as bomb:
+        raise OSError(str(bomb)) from bomb
     shown.thumbnail((most_edge, most_edge), Image.Resampling.BILINEAR)
     kept = BytesIO()
     shown.save(kept, "WEBP", quality=_QUALITY, method=0)

@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import struct
+import zlib
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, cast
@@ -65,6 +67,39 @@ class Pictures:
             self.over.set()
 
 
+class Reluctant:
+    """A source that takes its time to end once it is told to."""
+
+    def __init__(self) -> None:
+        self.asked, self.leaving, self.leave = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.left = False
+
+    async def come(self) -> AsyncGenerator[bytes, None]:
+        try:
+            self.asked.set()
+            await asyncio.Event().wait()
+            yield b""
+        finally:
+            self.leaving.set()
+            await self.leave.wait()
+            self.left = True
+
+
+def sized(width: int, height: int) -> bytes:
+    """A PNG whose header says this size."""
+    whole = bytearray(png(0))
+    whole[16:24] = struct.pack(">2I", width, height)
+    whole[29:33] = struct.pack(">I", zlib.crc32(whole[12:29]))
+    return bytes(whole)
+
+
+async def failing() -> AsyncGenerator[bytes, None]:
+    """One picture, then an error that nobody documents."""
+    yield png(1)
+    await asyncio.sleep(0)
+    raise RuntimeError("surprise")
+
+
 async def nothing() -> AsyncGenerator[bytes, None]:
     """No picture, and no end."""
     await asyncio.Event().wait()
@@ -93,6 +128,50 @@ async def test_broken_pictures_are_passed_over(tmp_path: Path) -> None:
         pictures = Pictures(b"no picture", png(1)[:40], b"")
         await recordings.start(call, lambda: SOURCE, pictures.come)
         assert (await recordings.stop(call, None)).byte_length > 0
+
+
+async def test_a_picture_of_too_many_pixels_is_passed_over(tmp_path: Path) -> None:
+    """A few bytes that claim 400 million pixels, and 49 million that are within Pillow's own bound."""
+    async with open_room(tmp_path / "h") as room, asyncio.TaskGroup() as tasks:
+        recordings, call = Recordings(room.broker.ledger, tasks), await call_of(room)
+        pictures = Pictures(sized(20_000, 20_000), sized(7_000, 7_000))
+        await recordings.start(call, lambda: SOURCE, pictures.come)
+        assert (await recordings.stop(call, None)).byte_length > 0
+        assert pictures.broken == []
+
+
+async def test_a_source_that_fails_costs_the_rest_of_its_video(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By an error that it does not document: what came before is kept, the failure is logged, all else goes on."""
+    async with open_room(tmp_path / "h") as room, asyncio.TaskGroup() as tasks:
+        recordings, call = Recordings(room.broker.ledger, tasks), await call_of(room)
+        begun = await recordings.start(call, lambda: SOURCE, failing)
+        await asyncio.wait({one for one in asyncio.all_tasks() if one.get_name() == f"video {call.generation}"})
+        assert list(tmp_path.rglob(f"{begun.id}*"))
+    assert "a video ended early" in caplog.text
+
+
+async def test_what_ends_a_recordings_owner_ends_all_that_it_began(tmp_path: Path) -> None:
+    """Cancelled twice while its source is slow to let go: nothing of it outlives the recording."""
+    source = Reluctant()
+    async with open_room(tmp_path / "h") as room:
+        before = asyncio.all_tasks()
+        async with asyncio.TaskGroup() as tasks:
+            known = asyncio.all_tasks()
+            recordings = Recordings(room.broker.ledger, tasks)
+            starting = tasks.create_task(recordings.start(await call_of(room), lambda: SOURCE, source.come))
+            await source.asked.wait()
+            (recorder,) = [one for one in asyncio.all_tasks() - known if one.get_name().startswith("video")]
+            recorder.cancel()
+            await source.leaving.wait()
+            recorder.cancel()
+            starting.cancel()
+            source.leave.set()
+            await asyncio.wait({recorder})
+            assert source.left
+            assert asyncio.all_tasks() <= known
+        assert asyncio.all_tasks() <= before
 
 
 async def test_a_target_that_shows_nothing_has_no_video(tmp_path: Path) -> None:
