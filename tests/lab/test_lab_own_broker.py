@@ -1,6 +1,7 @@
 """The pytest plugin where no broker runs: it starts one for the run, and ends it whatever happens to the run."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -101,6 +102,21 @@ def test_after(phone):
     first, second, third = ran.records
     assert first.broker != second.broker == third.broker
     assert first.leased[0].generation < second.leased[0].generation == third.leased[0].generation
+
+
+@pytest.mark.parametrize("shown", [(), ("--showlocals",)])
+def test_a_broker_that_can_not_start_says_why_once_and_shows_no_token(
+    pytester: pytest.Pytester, home: Path, shown: tuple[str, ...]
+) -> None:
+    """What pytest shows of the failing functions holds the refusal's last words, and nothing that opens a broker."""
+    options = ("--phone", "nosuch", "--lomi-home", str(home), *shown)
+    ran = run_inner(pytester, "def test_any(phone): pass", *options, environment={})
+    ran.result.assert_outcomes(errors=1)
+    said = [line for line in ran.output.splitlines() if line.startswith("E ") and "no image is named 'nosuch'" in line]
+    assert len(said) == 1, ran.output
+    assert said[0].count("no image is named 'nosuch'") == 1
+    assert "lomi images list" in said[0]
+    assert not re.search(r"\b[A-Za-z0-9_-]{43}\b", ran.output)
 
 
 def test_a_killed_run_leaves_no_broker_behind(tmp_path: Path, home: Path) -> None:
