@@ -1,5 +1,6 @@
 """A whole new file in an open directory, under a name that nothing has, and what such a directory holds by now."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,6 +10,8 @@ from lomi.disk.walk import refusal
 
 _MODE = 0o644
 _UNNAMED: int = getattr(os, "O_TMPFILE", 0)
+_NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL})
+"""What file systems that can't make unnamed files say, as FUSE and NFS. Source: open(2)."""
 
 
 def revision_of(directory: int) -> str:
@@ -56,10 +59,10 @@ def _exists(directory: int, name: str) -> bool:
 
 
 def _place(directory: int, name: str, content: bytes, expected_revision: str) -> None:
-    if not _UNNAMED:
+    descriptor = _unnamed(directory)
+    if descriptor is None:
         _place_named(directory, name, content)
         return
-    descriptor = os.open(".", os.O_WRONLY | _UNNAMED | os.O_CLOEXEC, _MODE, dir_fd=directory)
     try:
         _write(descriptor, content)
         if revision_of(directory) != expected_revision:
@@ -69,8 +72,20 @@ def _place(directory: int, name: str, content: bytes, expected_revision: str) ->
         os.close(descriptor)
 
 
+def _unnamed(directory: int) -> int | None:
+    """A file without a name, None where the system or the volume has none."""
+    if not _UNNAMED:
+        return None
+    try:
+        return os.open(".", os.O_WRONLY | _UNNAMED | os.O_CLOEXEC, _MODE, dir_fd=directory)
+    except OSError as error:
+        if error.errno in _NO_UNNAMED:
+            return None
+        raise
+
+
 def _place_named(directory: int, name: str, content: bytes) -> None:
-    """Where a system has no unnamed files: a link refuses to replace as well."""
+    """Where there are no unnamed files: a link refuses to replace as well."""
     temporary = f".{os.getpid()}.{os.urandom(8).hex()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE, dir_fd=directory)
     try:
