@@ -30,6 +30,8 @@ from lomi.link.errors import BrokerAbsentError, LinkError
 T = TypeVar("T")
 WAIT_MS = 15_000
 """How long a call waits for its receipt where the person does not say: the most that the contract allows."""
+_IN_THE_TOOL = ("malformed", "scope_missing")
+"""Reasons whose hints speak of a tool's documentation."""
 
 
 class Caller:
@@ -117,7 +119,9 @@ def _explained(tool: str) -> Iterator[None]:
     except BrokerAbsentError:
         fail_without_broker()
     except ToolError as error:
-        fail(str(error), error.hint)
+        said = str(error) if error.field is None else f"{error} at {error.field}"
+        shown = f" `lomi tools {tool}` shows its scopes and fields." if error.reason in _IN_THE_TOOL else ""
+        fail(said, f"{error.hint or ''}{shown}".strip() or None)
     except InvalidArgumentsError as error:
         fail(str(error), near(tool) or f"`lomi tools {tool}` shows its fields")
     except (BrokerFaultError, LinkError) as error:

@@ -21,9 +21,10 @@ SEEN = ("snapshotId", "navigationId")
 _ENDED = frozenset({"succeeded", "failed", "cancelled", "outcome_unknown"})
 
 
-class _Workspace(msgspec.Struct, frozen=True):
+class _Workspace(msgspec.Struct, frozen=True, rename="camel"):
     id: str
     name: str
+    project_name: str
 
 
 class _Workspaces(msgspec.Struct, frozen=True, rename="camel"):
@@ -171,7 +172,8 @@ class Supply:
     async def _only_workspace(self) -> str:
         items = (await self._ask("lomi_workspace_list")).read(_Workspaces).items
         if len(items) != 1:
-            listed = ", ".join(f"{item.id} {short(item.name)!r}" for item in items[:8]) or "none"
+            named = (f"{item.id} {short(item.name)!r} of {short(item.project_name)!r}" for item in items[:8])
+            listed = ", ".join(named) or "none"
             fail(f"say which workspace with workspaceId=; there is {listed}", "`lomi call lomi_workspace_list`")
         return items[0].id
 

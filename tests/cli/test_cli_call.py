@@ -125,10 +125,20 @@ def test_which_workspace_is_asked_where_there_are_two(walked: World) -> None:
     assert lomi(walked, "call", "lomi_workspace_create", "name=other").code == 0
     ran = lomi(walked, "call", "lomi_panel_list")
     assert ran.code == 1
+    project = walked.project.name
     assert ran.err.splitlines() == [
-        "Error: say which workspace with workspaceId=; there is w1 'main', w2 'other'",
+        f"Error: say which workspace with workspaceId=; there is w1 'main' of '{project}', w2 'other' of '{project}'",
         "hint: `lomi call lomi_workspace_list`",
     ]
+
+
+def test_a_malformed_field_is_named_with_the_command_that_explains_it(world: World) -> None:
+    """A phone's name is not its id: the refusal says which field, and where the form of it is told."""
+    ran = lomi(world, "call", "lomi_android_open", "workspaceId=w1", "deviceId=phone-1")
+    assert ran.code == 1
+    error, hint = ran.err.splitlines()
+    assert error.endswith("(malformed) at /deviceId")
+    assert hint.endswith("`lomi tools lomi_android_open` shows its scopes and fields.")
 
 
 WRONG = {
