@@ -49,11 +49,12 @@ class FrameFeed:
         """
         news = asyncio.Event()
         self._watchers[news] = fastest_s
+        if self._producer is None or self._producer.done():
+            # What the ended one saw last may be of an earlier life; a watcher who lingers has kept it.
+            self._fault = self._latest = None
+            self._producer = self._group.create_task(self._produce(), name=f"frames-{self._actor.spec.name}")
         if self._latest is not None:
             news.set()
-        if self._producer is None or self._producer.done():
-            self._fault = None
-            self._producer = self._group.create_task(self._produce(), name=f"frames-{self._actor.spec.name}")
         try:
             yield self._frames(news)
         finally:

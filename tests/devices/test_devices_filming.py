@@ -3,14 +3,14 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 from device_rig import a_fleet, a_phone, journal, on_device, spec_for, until
 
 from devices.adb.wire import AdbClient, AdbStream
-from devices.faults import ChannelLost
+from devices.faults import ChannelLost, DeviceFault
 
 FORM = "lomi.paper.form"
 
@@ -108,6 +108,21 @@ async def test_a_stream_that_the_phone_closes_is_told_and_replaced(tmp_path: Pat
         assert told.value.reason == "channel_lost"
         assert (await phone.eyes.capture()).full.width == 720
         assert opened[before:] == ["shell,v2,raw:"]
+
+
+async def test_no_frame_of_an_earlier_life_is_shown_in_the_next(tmp_path: Path) -> None:
+    """The phone reboots while someone lingers over a frame: whoever watches next sees the new life from the first."""
+    async with a_phone(tmp_path) as phone:
+        assert phone.running is not None
+        life = phone.running.identity.generation
+        await phone.packages.launch(FORM)
+        async with phone.frames.watch() as lingering:
+            old = await anext(lingering)
+            with suppress(DeviceFault):
+                await on_device(phone, "reboot")
+            await until(lambda: phone.running is not None and phone.running.identity.generation != life)
+            async with phone.frames.watch() as frames:
+                assert (await anext(frames)).png != old.png
 
 
 async def test_pictures_asked_for_together_are_each_whole(tmp_path: Path, opened: Opened) -> None:
