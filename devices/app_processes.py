@@ -2,7 +2,11 @@
 
 from collections import OrderedDict
 
-_MOST_PACKAGES, _MOST_PIDS = 64, 4
+from devices.state import crashes_in
+
+_MOST_PACKAGES = 64
+_MOST_PIDS = 64
+"""More than a crash log tells of, so that none of its processes is forgotten and then taken for a new one."""
 
 
 class AppProcesses:
@@ -24,6 +28,15 @@ class AppProcesses:
         self._seen.move_to_end(package)
         while len(self._seen) > _MOST_PACKAGES:
             self._seen.popitem(last=False)
+
+    def note_living(self, generation: str, package: str, process_id: int, crash_log: str) -> None:
+        """A package runs as this process now, so whatever `crash_log` tells of was before it."""
+        for crash in crashes_in(crash_log):
+            if crash.package == package and crash.pid:
+                self.note(generation, package, crash.pid)
+        self.note(generation, package, process_id)
+        known = self._seen[package]
+        known.append(known.pop(known.index(process_id)))
 
     def last(self, generation: str, package: str) -> int | None:
         """The latest process that a package was seen with, None where none was."""

@@ -101,8 +101,10 @@ class Logs:
 
     async def _read(self, package: str, priority: str, generation: str | None) -> _Kept:
         running, lanes = self._actor.usable(generation)
-        told = f"dumpsys package {package} | grep -E 'userId=|sharedUser=|stopped='; echo ~~; pidof {package}"
-        about, _, pids = (await lanes.look.run(told, within=8.0)).text.partition("~~\n")
+        about = f"dumpsys package {package} | grep -E 'userId=|sharedUser=|stopped='"
+        told = f"{about}; echo ~~; pidof {package}; echo ~~; {CRASH_LINE}"
+        about, _, rest = (await lanes.look.run(told, within=8.0)).text.partition("~~\n")
+        pids, _, crashes = rest.partition("~~\n")
         if "sharedUser=" in about:
             raise PackageRefused("shared_uid", f"{package} shares its user id with other packages")
         life = running.identity.generation
@@ -110,7 +112,7 @@ class Logs:
         last_words: list[str] = []
         if pids.split():
             process_id = int(pids.split()[0])
-            self._processes.note(life, package, process_id)
+            self._processes.note_living(life, package, process_id, crashes)
         else:
             process_id, crash = await self._ended(lanes.look, package, life, stopped=_STOPPED.search(about) is not None)
             last_words = [one for one in crash if (match := _THREADTIME.match(one)) and match["priority"] in wanted]

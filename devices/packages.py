@@ -12,6 +12,7 @@ from devices.adb.shell import Answer, ShellLane, quote
 from devices.apk import read_apk
 from devices.app_processes import AppProcesses
 from devices.faults import ChannelLost, PackageRefused
+from devices.state import CRASH_LINE
 
 _PACKAGE = re.compile(r"^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$")
 _ACTIVITY = re.compile(r"^\.?[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*$")
@@ -175,11 +176,13 @@ class Packages:
     async def _note_process(self, generation: str, lane: ShellLane, package: str) -> None:
         """Note what was launched for its log; the launch stands whether or not the device says it."""
         try:
-            pids = (await lane.run(f"pidof {package}", within=5.0)).text.split()
+            told = (await lane.run(f"pidof {package}; echo ~~; {CRASH_LINE}", within=5.0)).text
         except ChannelLost:
             return
-        if pids and pids[0].isdecimal():
-            self._processes.note(generation, package, int(pids[0]))
+        pids, _, crashes = told.partition("~~\n")
+        first = pids.split()[:1]
+        if first and first[0].isdecimal():
+            self._processes.note_living(generation, package, int(first[0]), crashes)
 
     async def _launcher(self, lane: ShellLane, package: str) -> str:
         answer = await lane.run(

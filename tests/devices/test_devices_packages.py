@@ -9,6 +9,7 @@ import pytest
 from apk_maker import make_apk
 from device_rig import a_fleet, a_phone, journal, on_device, spec_for
 
+from devices.app_processes import AppProcesses
 from devices.faults import DeviceFault, PackageRefused
 from devices.hands import RefAt
 from devices.state import crash_entry
@@ -188,6 +189,33 @@ async def test_the_last_process_s_log_is_given_only_while_its_number_is_its_own(
         taken = await fault_of(phone.logs.page(TALK, priority="V", limit=64))
         assert taken is not None
         assert taken.reason == "no_process"
+
+
+async def test_an_earlier_crash_is_not_taken_for_the_last_process(tmp_path: Path) -> None:
+    """Crashed unseen, launched anew and ended by the system: the log is that of the process which ended last."""
+    async with a_phone(tmp_path, apps=TALKER) as phone:
+        await on_device(phone, f"am start -W -n {TALK}/.Main")
+        crashed = int(await on_device(phone, f"pidof {TALK}"))
+        await on_device(phone, f"cmd lomi_agent crash {TALK}")
+        await phone.packages.launch(TALK)
+        last = int(await on_device(phone, f"pidof {TALK}"))
+        await on_device(phone, f"am kill {TALK}")
+        page = await phone.logs.page(TALK, priority="V", limit=64)
+        assert (page.process_id, page.ended, crashed != last) == (last, True, True)
+        assert page.lines == (f"--------- process {last} has ended",)
+
+
+def test_a_process_that_runs_again_is_the_last_one() -> None:
+    """What runs now came after all that the crash log tells of, also one whose number was seen before."""
+    log = "11-30 08:00:00.000  41  41 E AndroidRuntime: Process: my.app, PID: 41\n"
+    seen = AppProcesses()
+    for process_id in (40, *range(50, 58), 40):
+        seen.note_living("g1", "my.app", process_id, log)
+        seen.note("g1", "my.app", 41)
+        assert seen.last("g1", "my.app") == process_id
+    seen.note("g1", "my.app", 42)
+    assert seen.last("g1", "my.app") == 42
+    assert seen.last("g2", "my.app") is None
 
 
 def test_a_native_crash_is_told_by_the_process_that_reports_it() -> None:
