@@ -89,7 +89,7 @@ async def run_plan(order: RunOrder) -> RunEnd:
         plan.tests, folder, order.arguments, order.environment, max(60.0, plan.deadlines.worker_s)
     )
     listed_s = order.clock.now() - began
-    await asyncio.to_thread(prepared, into)
+    await asyncio.to_thread(prepared, into, history)
     odd = (*warnings(tests, plan.quarantine, order.today), *((unread,) if unread is not None else ()))
     order.told(f"{len(tests)} tests planned, {plan.worker_count} at a time")
     with tempfile.TemporaryDirectory(prefix="lomi-lab-", ignore_cleanup_errors=True) as place:

@@ -1,6 +1,7 @@
 """Flakiness over runs: what the report's folder remembers of earlier ones, and what a broken memory costs: nothing."""
 
 import errno
+import os
 from pathlib import Path
 
 import msgspec
@@ -142,6 +143,36 @@ def test_a_history_that_does_not_fit_fails_no_run(tmp_path: Path, monkeypatch: p
     assert (folder / "manifest.json").is_file()
     assert not (folder / HISTORY).exists()
     assert HISTORY not in (folder / "manifest.json").read_text(encoding="utf-8")
+
+
+def test_a_run_that_is_killed_loses_nothing_of_earlier_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder was emptied for it, yet what was known is there; also where its own history does not fit."""
+    known = History().with_run([reported(1, "failed", "passed")])
+    folder = saving.prepared(tmp_path / "report", known)
+    assert read_history(folder) == (known, None)
+    folder = saving.prepared(folder, known)
+    whole = saving.put
+
+    def full(path: Path, content: bytes) -> str:
+        if path.name == HISTORY:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(path, content)
+
+    monkeypatch.setattr(saving, "put", full)
+    saving.save(report_of(reported(1, "passed")), FolderShelf(tmp_path / "shelf"), folder, History())
+    assert read_history(folder) == (known, None)
+    assert HISTORY in (folder / "manifest.json").read_text(encoding="utf-8")
+
+
+def test_no_file_in_its_place_is_in_a_runs_way(tmp_path: Path) -> None:
+    """JSON that nests without end, and a FIFO that nobody writes to."""
+    (tmp_path / HISTORY).write_bytes(b'{"more":' + b"[" * 200_000)
+    history, why = read_history(tmp_path)
+    assert (history, why is not None) == (History(), True)
+    (tmp_path / HISTORY).unlink()
+    os.mkfifo(tmp_path / HISTORY)
+    history, why = read_history(tmp_path)
+    assert (history, why is not None) == (History(), True)
 
 
 def test_an_annotation_of_a_flaky_test_says_its_past() -> None:

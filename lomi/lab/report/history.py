@@ -1,5 +1,6 @@
 """How tests ended in the last runs: kept in the report's folder from run to run, bounded, and never in a run's way."""
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -61,12 +62,13 @@ def read_history(folder: Path) -> tuple[History, str | None]:
     """The history in a report's folder, and why there is none though there is a file. Blocks."""
     path = folder / HISTORY
     try:
-        with path.open("rb") as file:
+        # A FIFO in its place would be waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             return History(), f"{path} is larger than {_MOST_BYTES >> 20} MiB; a new history was begun"
         return msgspec.json.decode(content, type=History), None
     except FileNotFoundError:
         return History(), None
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         return History(), f"{path} can't be read, so a new history was begun: {error}"

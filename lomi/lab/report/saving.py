@@ -38,21 +38,27 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True):
     why: str | None = None
 
 
-def prepared(folder: Path) -> Path:
+def prepared(folder: Path, history: History | None = None) -> Path:
     """An empty report folder; one that an earlier run made is emptied. Blocks.
+
+    What is known of earlier runs stays in it, for a run that is killed before it writes its own.
 
     Raises:
         FolderTakenError: there is something else in it.
         OSError: it can't be made.
     """
-    return emptied(folder, MARK)
+    ready = emptied(folder, MARK)
+    if history is not None and history.tests:
+        with suppress(OSError):
+            put(ready / HISTORY, msgspec.json.encode(history))
+    return ready
 
 
 def save(run: RunReport, shelf: Shelf, folder: Path, history: History | None = None) -> bytes:
     """Write everything but the anchor; the content of the manifest. Blocks.
 
-    Where the disk is full, what still fits of report, JUnit file and page is written; a history that does not fit is
-    left out, since no run is to fail for it.
+    Where the disk is full, what still fits of report, JUnit file and page is written; a history that does not fit
+    leaves the one of before, since no run is to fail for it.
 
     Raises:
         OSError: something could not be written; what was written is whole.
@@ -79,7 +85,9 @@ def save(run: RunReport, shelf: Shelf, folder: Path, history: History | None = N
                 hashes[path] = artifact.sha256
     if history is not None:
         with suppress(OSError):
-            hashes[HISTORY] = put(folder / HISTORY, msgspec.json.encode(history))
+            put(folder / HISTORY, msgspec.json.encode(history))
+    with suppress(FileNotFoundError):
+        hashes[HISTORY] = hashlib.sha256((folder / HISTORY).read_bytes()).hexdigest()
     hashes[MARK] = hashlib.sha256((folder / MARK).read_bytes()).hexdigest()
     content = msgspec.json.format(msgspec.json.encode(Manifest(files=hashes)), indent=1)
     put(folder / MANIFEST, content)
