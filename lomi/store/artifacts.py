@@ -139,13 +139,10 @@ class ArtifactStore:
         bound = min(most, self._limits.large_file_bytes)
 
         async def fill(artifact_id: str) -> Copied:
-            sink = await _thread(self._blobs.begin, artifact_id)
-            try:
+            async with self._staged(artifact_id) as sink:
                 copied = await _poured(pieces, sink, bound)
                 await _thread(os.fsync, sink)
                 return copied
-            finally:
-                os.close(sink)
 
         # Whoever sends the bytes may be slow, and no capture should wait for that: no producer's slot is held.
         return await self._keep(
@@ -157,6 +154,17 @@ class ArtifactStore:
             content=fill,
             turn=contextlib.nullcontext(),
         )
+
+    @contextlib.asynccontextmanager
+    async def _staged(self, artifact_id: str) -> AsyncIterator[int]:
+        """The descriptor of a new stage file; it is closed also where a cancellation comes while it is opened."""
+        opening = asyncio.get_running_loop().run_in_executor(None, self._blobs.begin, artifact_id)
+        try:
+            yield await asyncio.shield(opening)
+        finally:
+            await _over(opening)
+            if opening.exception() is None:
+                os.close(opening.result())
 
     def _written(self, holding: Holding, content: bytes) -> Copied:
         self._blobs.write(holding.id, content)
@@ -185,8 +193,7 @@ class ArtifactStore:
         _check_length(expected_length, limit)
 
         async def fill(artifact_id: str) -> Copied:
-            sink = await _thread(self._blobs.begin, artifact_id)
-            try:
+            async with self._staged(artifact_id) as sink:
                 copied = await copy_verified(
                     descriptor, sink, expected_length=expected_length, expected_sha256=expected_sha256, limit=limit
                 )
@@ -194,8 +201,6 @@ class ArtifactStore:
                 if apk:
                     await _thread(check_apk, sink)
                 return copied
-            finally:
-                os.close(sink)
 
         return await self._keep(
             call,
@@ -342,7 +347,7 @@ class ArtifactStore:
             return await asyncio.shield(written)
         except BaseException:
             # What was written is removed next: nobody may be writing any more then.
-            await asyncio.wait({written})
+            await _over(written)
             _ = written.cancelled() or written.exception()
             raise
 
@@ -411,8 +416,15 @@ async def _thread(work: Callable[..., T], *arguments: Any) -> T:
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait({running})
+        await _over(running)
         raise
+
+
+async def _over(running: "asyncio.Future[Any]") -> None:
+    """Wait for a thread through any number of cancellations, for one of which the caller is about to leave."""
+    while not running.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait({running})
 
 
 def _project_of(call: Call[Any]) -> str:

@@ -34,6 +34,7 @@ from lomi.core.port import Artifacts, Call, StoredArtifact, Workspace
 from lomi.core.refusal import Refusal
 from lomi.store import Store
 from lomi.store.artifacts import ArtifactStore
+from lomi.store.blobs import Blobs
 from lomi.store.quota import Holding, Quota, QuotaFull
 
 PHONE = AndroidSource(workspace_id="w1", panel_id="p1", device_id="d1", generation="g1")
@@ -250,6 +251,39 @@ async def test_a_failed_artifact_gives_its_reservation_back(tmp_path: Path) -> N
     async with store_at(tmp_path / "home", instance="i2") as store:
         assert store.recovered.artifacts_removed == 0
         assert len(files(tmp_path / "home")) == 1
+
+
+@pytest.mark.parametrize("kind", ["bytes", "stream"])
+@pytest.mark.parametrize("times", [1, 3])
+async def test_no_cancellation_leaves_while_a_thread_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, times: int
+) -> None:
+    """Cancelled, and again while that waits for the disk: no file and no descriptor is left, and nothing is counted."""
+    begun, go, begin = threading.Event(), threading.Event(), Blobs.begin
+
+    def slowly(self: Blobs, artifact_id: str) -> int:
+        begun.set()
+        go.wait(10)
+        return begin(self, artifact_id)
+
+    monkeypatch.setattr(Blobs, "begin", slowly)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x" * KIB
+
+    async with store_at(tmp_path) as store:
+        work = put(store) if kind == "bytes" else store.artifacts.put_stream(call(), pieces(), PAGE, most=KIB)
+        held, putting = descriptors(), asyncio.ensure_future(work)
+        await asyncio.to_thread(begun.wait, 10)
+        for _ in range(times):
+            putting.cancel()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await putting
+        assert (files(tmp_path), descriptors()) == (set(), held)
+        assert store.artifacts.usage()[0].used == 0
 
 
 async def test_at_most_two_producers_work_at_once(tmp_path: Path) -> None:
