@@ -115,6 +115,22 @@ def test_a_failing_test_leaves_its_evidence_beside_its_report(pytester: pytest.P
     assert told["lomi.picture"] == str(ran.folder / "left" / kept["picture"].path)
 
 
+def test_an_error_that_has_no_words_is_a_failure_like_any_other(pytester: pytest.Pytester, world: World) -> None:
+    """What UTF-8 can't hold, and an error that can't say what it is: the tests failed, and pytest goes on."""
+    source = r"""
+    class Mute(Exception):
+        def __str__(self): raise RuntimeError("not even this")
+    def test_surrogate(phone): raise AssertionError("half \ud800")
+    def test_mute(phone): raise Mute
+    def test_after(phone): pass
+    """
+    ran = run_inner(pytester, source, environment=environment_of(world))
+    ran.result.assert_outcomes(failed=2, passed=1)
+    said = [record.cause.message for record in ran.records if record.cause is not None]
+    assert said[0] == "AssertionError: half \\ud800"
+    assert said[1].startswith("Mute: <")
+
+
 def test_options_say_what_is_left_out(pytester: pytest.Pytester, world: World) -> None:
     """`--screenshot off --tracing off`: a failing test leaves neither picture nor trace."""
     failing = FORM + "        assert False\n"

@@ -1,5 +1,6 @@
 """Whose fault an error is: the test's, or of the phone, the browser or the broker under it."""
 
+import traceback
 from collections.abc import Iterator
 
 from lomi.client.errors import BrokerFaultError, ConnectionLostError, ToolError
@@ -41,7 +42,9 @@ def told(error: BaseException) -> Cause:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:500]
+    """What it says of itself; a test's error may hold what UTF-8 can't, or be none that has words."""
+    said = "".join(traceback.format_exception_only(error)).removeprefix(f"{type(error).__module__}.")
+    return " ".join(said.encode("utf-8", "backslashreplace").decode().split())[:500]
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
