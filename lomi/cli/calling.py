@@ -33,6 +33,10 @@ WAIT_MS = 15_000
 _IN_THE_TOOL = ("malformed", "scope_missing")
 """Reasons whose hints speak of a tool's documentation."""
 
+_MOST_NAME = 128
+_MOST_LINE = 262_144
+"""Characters of a line: splitting one into words takes time that grows with its square."""
+
 
 class Caller:
     """Makes calls as the client that `environment` names, and prints their answers."""
@@ -47,6 +51,7 @@ class Caller:
         Raises:
             click.UsageError, CommandFailed: it can't be made, or failed.
         """
+        _check_name(tool)
         with _explained(tool):
             given = arguments_of(entry_of(tool), pairs)
             async with self._connected() as client:
@@ -73,6 +78,8 @@ class Caller:
                         click.echo(f"Error: {failed.format_message()}", err=True)
 
     async def _line(self, client: Client, supply: Supply, line: str) -> None:
+        if len(line) > _MOST_LINE:
+            raise click.UsageError(f"a line of {len(line)} characters; {_MOST_LINE} are the most")
         try:
             words = shlex.split(line, comments=True)
         except ValueError as error:
@@ -80,6 +87,7 @@ class Caller:
         if not words:
             return
         tool, *pairs = words
+        _check_name(tool)
         with _explained(tool):
             given = arguments_of(entry_of(tool), pairs)
             await _through_pairing(client, lambda: self._call(client, supply, tool, given))
@@ -109,6 +117,12 @@ class Caller:
         failure = receipt.failure() if acts and (receipt := Receipt.of(answer)) is not None else None
         if failure is not None:
             fail(*failure)
+
+
+def _check_name(tool: str) -> None:
+    """End the command for a word that no broker of any version could have as a tool, and that may not be sendable."""
+    if not tool.isascii() or len(tool) > _MOST_NAME:
+        fail(f"unknown tool {tool[:_MOST_NAME]!r}", "`lomi tools` lists them")
 
 
 @contextmanager

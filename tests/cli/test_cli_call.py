@@ -162,6 +162,35 @@ def test_a_value_that_is_wrong_is_said_on_one_line(world: World, case: str) -> N
     assert hint.startswith("hint: ")
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (b"\xff\xfe\n", 1, "unknown tool '\\udcff\\udcfe'"),
+        (b"x" * 50_000 + b"\n", 1, "unknown tool 'xxx"),
+        (b"lomi_status waitMs=" + b"1" * 3_000_000 + b"\n", 2, "characters; 262144 are the most"),
+    ],
+    ids=["no UTF-8", "a long word", "a long line"],
+)
+def test_a_line_that_is_no_call_is_said_at_once_and_on_one_line(
+    world: World, line: bytes, code: int, said: str
+) -> None:
+    """Whatever its bytes and however long it is."""
+    ran = subprocess.run(
+        [LOMI, "call", "-"],
+        check=False,
+        env=world.environment(),
+        cwd=world.root,
+        input=line,
+        capture_output=True,
+        timeout=WAIT_S,
+    )
+    error, hint = [told for told in ran.stderr.decode().splitlines() if told.startswith(("Error: ", "hint: "))]
+    assert (ran.returncode, ran.stdout) == (code, b"")
+    assert said in error
+    assert len(error) < 300
+    assert hint.startswith("hint: ")
+
+
 class _Dialogue:
     """`lomi call - --json`: a line in, a line out."""
 
