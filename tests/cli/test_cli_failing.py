@@ -91,6 +91,13 @@ def test_what_is_not_installed_is_named_with_a_command_that_needs_no_registry_of
     assert "lomi-lab" not in ran.stderr
 
 
+def test_what_waits_for_lomi_up_is_not_taken_for_a_broker(world: World) -> None:
+    """`timeout 20 lomi up` comes as far as its arguments: a name in a parent's line makes no terminal of ours."""
+    command = ["timeout", "20", LOMI, "up", ".", "--phone", "nosuch"]
+    ran = subprocess.run(command, env=world.environment(), cwd=world.root, capture_output=True, text=True, check=False)
+    assert ran.stderr.startswith("Error: no image is named 'nosuch'")
+
+
 def test_receipts_of_nobody_name_where_to_look(world: World) -> None:
     """An empty answer is no error, and says on standard error how the sessions that have receipts are found."""
     ran = lomi(world, "receipts", "--session", "nope")
