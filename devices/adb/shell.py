@@ -126,8 +126,7 @@ class ShellLane:
             async with asyncio.timeout(within):
                 await stream.writer.drain()
                 while True:
-                    kind, size = _HEAD.unpack(await stream.reader.readexactly(_HEAD.size))
-                    body = await stream.reader.readexactly(size)
+                    kind, body = await _packet(stream, most=limit + 256)
                     if kind == _EXIT:
                         raise ChannelLost("channel_lost", "the device's shell ended", effect="unknown")
                     if kind not in collected:
@@ -143,14 +142,29 @@ class ShellLane:
             raise ChannelLost("channel_lost", f"the stream broke: {broken}", effect="unknown") from broken
 
 
+async def _packet(stream: AdbStream, *, most: int) -> tuple[int, bytes]:
+    kind, size = _HEAD.unpack(await stream.reader.readexactly(_HEAD.size))
+    if size > most:
+        raise ChannelLost("channel_lost", "more output than allowed", effect="unknown")
+    return kind, await stream.reader.readexactly(size)
+
+
+def _only(body: bytes) -> int:
+    if len(body) != 1:
+        raise ChannelLost("channel_lost", "an exit code of another length", effect="unknown")
+    return body[0]
+
+
 def _finished(out: bytearray, err: bytearray, mark: bytes) -> Answer | None:
     """The answer once both outputs carry the mark; only the tail is searched, as the mark comes last."""
     tail = bytes(out[-(len(mark) + 8) :])
     at = tail.rfind(mark)
     if at < 0 or not tail.endswith(b"\n") or mark not in err[-(len(mark) + 2) :]:
         return None
-    code = int(tail[at + len(mark) :])
-    return Answer(bytes(out[: len(out) - len(tail) + at]), bytes(err[: err.rfind(mark)]), code)
+    code = tail[at + len(mark) :].strip()
+    if not code.isdigit():
+        raise ChannelLost("channel_lost", "an exit code that is no number", effect="unknown")
+    return Answer(bytes(out[: len(out) - len(tail) + at]), bytes(err[: err.rfind(mark)]), int(code))
 
 
 async def run_once(client: AdbClient, serial: str, line: str, *, within: float, limit: int = 1 << 20) -> Answer:
@@ -164,10 +178,9 @@ async def run_once(client: AdbClient, serial: str, line: str, *, within: float, 
         try:
             async with asyncio.timeout(within):
                 while True:
-                    kind, size = _HEAD.unpack(await stream.reader.readexactly(_HEAD.size))
-                    body = await stream.reader.readexactly(size)
+                    kind, body = await _packet(stream, most=limit)
                     if kind == _EXIT:
-                        return Answer(bytes(out), bytes(err), body[0])
+                        return Answer(bytes(out), bytes(err), _only(body))
                     (out if kind == _STDOUT else err).extend(body)
                     if len(out) + len(err) > limit:
                         raise ChannelLost("channel_lost", "more output than allowed", effect="unknown")

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import struct
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import adbutils
@@ -11,9 +13,10 @@ from device_rig import a_fleet, a_phone, descriptors, on_device, spec_for, until
 
 from devices.adb import adbutils_over
 from devices.adb.server import bundled_adb
-from devices.adb.shell import quote, run_once
+from devices.adb.shell import ShellLane, quote, run_once
 from devices.adb.wire import AdbClient, Row, parse_rows
 from devices.faults import ChannelLost
+from devices.world import World
 
 
 def test_noise_in_a_device_list_is_no_device() -> None:
@@ -127,6 +130,46 @@ async def test_a_lane_survives_hostile_output_and_a_lost_command(tmp_path: Path)
         with pytest.raises(ChannelLost):
             await lanes.look.run("cat /proc/sys/kernel/random/boot_id; " * 40, within=5, limit=100)
         assert (await lanes.look.run("echo still", within=5)).out == b"still\n"
+
+
+@pytest.mark.parametrize(
+    ("packets", "told"),
+    [
+        ([(1, 0xFFFFFFFF, b"")], "more output than allowed"),
+        ([(2, 3, b"MRK"), (1, 7, b"MRK1x2\n")], "no number"),
+        ([(3, 0, b"")], "of another length"),
+    ],
+)
+async def test_a_device_that_lies_in_the_shells_protocol_ends_the_call_alone(
+    tmp_path: Path, packets: list[tuple[int, int, bytes]], told: str
+) -> None:
+    """An endless packet, an exit code that is none, an empty one: each a lost channel at once, for lane and call."""
+
+    async def lying(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            for _ in range(2):
+                length = int(await reader.readexactly(4), 16)
+                service = await reader.readexactly(length)
+                writer.write(b"OKAY")
+            mark = b""
+            if service == b"shell,v2,raw:":
+                mark = (await reader.readuntil(b">&2\n")).split()[-2]
+            for kind, size, body in packets:
+                said = body.replace(b"MRK", mark)
+                writer.write(struct.pack("<BI", kind, size if size > 1 << 20 else len(said)) + said)
+            await reader.read()
+        writer.close()
+
+    async with await asyncio.start_unix_server(lying, tmp_path / "s"):
+        client = AdbClient(tmp_path / "s", step_s=5)
+        lane = ShellLane(client, "emulator-5554", World())
+        in_lane, alone = told != "of another length", told != "no number"
+        if in_lane:
+            with pytest.raises(ChannelLost, match=told):
+                await lane.run("true", within=5)
+        if alone:
+            with pytest.raises(ChannelLost, match=told):
+                await run_once(client, "emulator-5554", "true", within=5)
 
 
 async def test_adbutils_works_over_our_socket(tmp_path: Path) -> None:
