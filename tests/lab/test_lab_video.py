@@ -185,7 +185,7 @@ def test_ten_seconds_of_a_still_screen_cost_few_frames(pytester: pytest.Pytester
 
 def test_a_page_that_closes_midway_leaves_what_it_showed(pytester: pytest.Pytester, world: World, site: Site) -> None:
     """Closed by the test itself, which then fails: red and blue are there, and that its trace ended is told."""
-    source = of_page(site, "page.click('Paint'); time.sleep(1); page.close(); assert False")
+    source = of_page(site, "time.sleep(0.5); page.click('Paint'); time.sleep(1); page.close(); assert False")
     ran = run_inner(pytester, source, *KEPT, environment=environment_of(world))
     ran.result.assert_outcomes(failed=1)
     assert ran.outcomes() == [("test_page", 1, "failed")]
