@@ -102,19 +102,24 @@ class Following:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
             start_new_session=True,
         )
+        self._read = b""
 
     def line(self) -> str:
         """The next line that it prints."""
         assert self._process.stdout is not None
-        readable, _, _ = select.select([self._process.stdout], [], [], WAIT_S)
-        assert readable, "it printed nothing more"
-        return self._process.stdout.readline()
+        # By its descriptor: a buffered reader takes several lines at once, of which `select` knows nothing.
+        while b"\n" not in self._read:
+            readable, _, _ = select.select([self._process.stdout], [], [], WAIT_S)
+            piece = os.read(self._process.stdout.fileno(), 65536) if readable else b""
+            assert piece, "it printed nothing more"
+            self._read += piece
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode()
 
     def interrupt(self) -> Ran:
         """Press Ctrl-C and wait for its end."""
         self._process.send_signal(signal.SIGINT)
         out, err = self._process.communicate(timeout=WAIT_S)
-        return Ran(self._process.returncode, out, err)
+        return Ran(self._process.returncode, (self._read + out).decode(), err.decode())
