@@ -59,7 +59,7 @@ class Broker:
             self.left = await _left_of(family, names)
 
 
-async def _left_of(family: Mapping[int, int | None], names: Mapping[int, str]) -> tuple[str, ...]:
+async def _left_of(family: Mapping[int, int], names: Mapping[int, str]) -> tuple[str, ...]:
     """Who of a family is still there once it has had its time, by pid and name."""
     alive = dict(family)
     for _ in range(round(GONE_S / 0.02)):
@@ -77,9 +77,9 @@ def _name(pid: int, root: Path = Path("/proc")) -> str:
         return "gone since"
 
 
-def descendants(pid: int, root: Path = Path("/proc")) -> dict[int, int | None]:
+def descendants(pid: int, root: Path = Path("/proc")) -> dict[int, int]:
     """The living descendants of a process with their start times. Empty where there is no /proc."""
-    found: dict[int, int | None] = {}
+    found: dict[int, int] = {}
     waiting = [pid]
     while waiting:
         for listed in (root / str(waiting.pop())).glob("task/*/children"):
@@ -87,7 +87,8 @@ def descendants(pid: int, root: Path = Path("/proc")) -> dict[int, int | None]:
                 children = [int(word) for word in listed.read_text().split()]
             except OSError:
                 continue
-            found.update({child: start_ticks(child, root) for child in children})
+            # One that has ended and was not waited for has no start time, and once gone would be taken for itself.
+            found.update({child: ticks for child in children if (ticks := start_ticks(child, root)) is not None})
             waiting.extend(children)
     return found
 
