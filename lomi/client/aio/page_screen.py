@@ -1,16 +1,16 @@
 """What a page shows: snapshots, names in them, pictures, its console."""
 
 import re
-from contextlib import suppress
 from typing import Literal, TypedDict
 
 from msgspec import UnsetType
 
 from lomi.client.acts import Act, Capture
 from lomi.client.aio.acting import Acting
+from lomi.client.aio.filming import Filming
 from lomi.client.aio.looking import TIMEOUT_S, Looking
 from lomi.client.aio.session import Session
-from lomi.client.errors import BrokerFaultError, ControlRevokedError, StaleGenerationError, TargetNotFoundError
+from lomi.client.errors import BrokerFaultError
 from lomi.client.names import Ref, Target, View, page_view
 from lomi.contract.artifact import Artifact, ArtifactFound, VideoAction
 from lomi.contract.browser import (
@@ -74,7 +74,7 @@ class PageIdentity(TypedDict):
     lease_id: str
 
 
-class PageScreen(Acting, Looking[PageElement]):
+class PageScreen(Acting, Looking[PageElement], Filming):
     """A page that can be looked at.
 
     Attributes:
@@ -169,29 +169,6 @@ class PageScreen(Acting, Looking[PageElement]):
             **self._where(), navigation_id=(await self._document())["navigation_id"], area=area
         )
         return await self._session.capture("lomi_browser_screenshot", given)
-
-    async def start_video(self) -> Artifact:
-        """Begin to record what is shown; its artifact's id is known from now on, its bytes from its end on.
-
-        It ends with `stop_video` or `drop_video`, or with the lease or the page: what there is by then is kept too.
-
-        Raises:
-            TargetBusyError: one is being taken.
-        """
-        return await self._video("start")
-
-    async def stop_video(self) -> Artifact:
-        """End it; the broker keeps an animated WebP of at most 10 minutes and 4 MiB as an artifact for a day.
-
-        Raises:
-            TargetNotFoundError: none is being taken.
-        """
-        return await self._video("stop")
-
-    async def drop_video(self) -> None:
-        """End it and keep nothing; does nothing where none is being taken."""
-        with suppress(TargetNotFoundError, StaleGenerationError, ControlRevokedError):
-            await self._video("drop")
 
     async def _video(self, action: VideoAction) -> Artifact:
         given = BrowserScreenshotInput(**self._where(), navigation_id=self._navigation_id, video=action)

@@ -1,12 +1,11 @@
 """What a phone shows: snapshots, names in them, pictures, logs."""
 
-from contextlib import suppress
 from typing import Literal, TypedDict
 
 from lomi.client.acts import Capture
+from lomi.client.aio.filming import Filming
 from lomi.client.aio.looking import TIMEOUT_S, Looking, again
 from lomi.client.aio.phone_life import PhoneLife
-from lomi.client.errors import ControlRevokedError, StaleGenerationError, TargetNotFoundError
 from lomi.client.names import Name, Ref, Target, View, phone_view
 from lomi.contract.android import (
     AndroidLogcat,
@@ -32,7 +31,7 @@ class _OnPhone(TypedDict):
     generation: str
 
 
-class PhoneScreen(PhoneLife, Looking[AndroidNode]):
+class PhoneScreen(PhoneLife, Looking[AndroidNode], Filming):
     """A phone that can be looked at."""
 
     def _where(self) -> _OnPhone:
@@ -102,29 +101,6 @@ class PhoneScreen(PhoneLife, Looking[AndroidNode]):
             ToolError: no picture can be had, such as of a secure window.
         """
         return await self._session.capture("lomi_android_screenshot", AndroidScreenshotInput(**self._where()))
-
-    async def start_video(self) -> Artifact:
-        """Begin to record what is shown; its artifact's id is known from now on, its bytes from its end on.
-
-        It ends with `stop_video` or `drop_video`, or with the lease or the phone: what there is by then is kept too.
-
-        Raises:
-            TargetBusyError: one is being taken.
-        """
-        return await self._video("start")
-
-    async def stop_video(self) -> Artifact:
-        """End it; the broker keeps an animated WebP of at most 10 minutes and 4 MiB as an artifact for a day.
-
-        Raises:
-            TargetNotFoundError: none is being taken.
-        """
-        return await self._video("stop")
-
-    async def drop_video(self) -> None:
-        """End it and keep nothing; does nothing where none is being taken."""
-        with suppress(TargetNotFoundError, StaleGenerationError, ControlRevokedError):
-            await self._video("drop")
 
     async def _video(self, action: VideoAction) -> Artifact:
         given = AndroidScreenshotInput(**self._where(), video=action)
