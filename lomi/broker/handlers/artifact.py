@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+from lomi.broker.handlers.project_files import opened_project
 from lomi.contract.artifact import (
     ArtifactFound,
     ArtifactImported,
@@ -11,13 +12,9 @@ from lomi.contract.artifact import (
     ArtifactReadInput,
     ProjectSource,
 )
-from lomi.contract.codes import ErrorCode
 from lomi.core.port import Act, Artifacts, Call, Outcome, Permit, Picture, Project, Read, Reply, StoredArtifact
 from lomi.core.refusal import EffectFailed, Refusal
-from lomi.disk.refusal import DiskRefusedError, Reason
-from lomi.disk.root import PinnedRoot, Protected
-
-_HIDDEN = frozenset({Reason.RESERVED_NAME, Reason.PROTECTED})
+from lomi.disk.root import Protected
 
 
 def open_in_project(project: Project, relative_path: str, protected: Protected) -> int:
@@ -26,13 +23,8 @@ def open_in_project(project: Project, relative_path: str, protected: Protected) 
     Raises:
         Refusal: TARGET_NOT_FOUND, or SCOPE_DENIED (`secret_path`, `path_refused`).
     """
-    try:
-        with PinnedRoot.open(Path(project.path), protected=protected) as root:
-            if (root.identity.device, root.identity.inode) != (project.device, project.inode):
-                raise Refusal(ErrorCode.REVISION_CONFLICT, "folder_replaced", field="/workspaceId")
-            return root.open_file(relative_path)
-    except DiskRefusedError as refused:
-        raise _refusal_of(refused.reason) from refused
+    with opened_project(project, protected) as root:
+        return root.open_file(relative_path)
 
 
 def _piece(path: Path, offset: int, most: int) -> bytes:
@@ -42,14 +34,6 @@ def _piece(path: Path, offset: int, most: int) -> bytes:
         return os.pread(descriptor, most, offset)
     finally:
         os.close(descriptor)
-
-
-def _refusal_of(reason: Reason) -> Refusal:
-    if reason is Reason.NOT_FOUND:
-        return Refusal(ErrorCode.TARGET_NOT_FOUND, field="/relativePath")
-    return Refusal(
-        ErrorCode.SCOPE_DENIED, "secret_path" if reason in _HIDDEN else "path_refused", field="/relativePath"
-    )
 
 
 class ArtifactHandlers:

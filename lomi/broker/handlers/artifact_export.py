@@ -5,18 +5,17 @@ import hashlib
 import os
 from pathlib import Path
 
+from lomi.broker.handlers.project_files import opened_project, path_refusal
 from lomi.contract.artifact import ArtifactExported, ArtifactExportInput
 from lomi.contract.codes import Details, ErrorCode
 from lomi.core.port import Act, Artifacts, Call, Outcome, Permit, Project, StoredArtifact
 from lomi.core.refusal import EffectFailed, Refusal
 from lomi.disk.placing import place_new, revision_of
 from lomi.disk.refusal import DiskRefusedError, Reason
-from lomi.disk.root import PinnedRoot, Protected
+from lomi.disk.root import Protected
 from lomi.store.failure import failure_reason
 
 MOST_BYTES = 4 << 20
-_HIDDEN = frozenset({Reason.RESERVED_NAME, Reason.PROTECTED})
-_PATH = "/relativePath"
 
 
 class ArtifactExports:
@@ -69,13 +68,8 @@ def _parent(project: Project, relative_path: str, protected: Protected) -> tuple
     Raises:
         Refusal: TARGET_NOT_FOUND, SCOPE_DENIED (`secret_path`, `path_refused`), REVISION_CONFLICT (`folder_replaced`).
     """
-    try:
-        with PinnedRoot.open(Path(project.path), protected=protected) as root:
-            if (root.identity.device, root.identity.inode) != (project.device, project.inode):
-                raise Refusal(ErrorCode.REVISION_CONFLICT, "folder_replaced", field="/workspaceId")
-            return root.open_parent(relative_path)
-    except DiskRefusedError as refused:
-        raise _refusal_of(refused.reason) from refused
+    with opened_project(project, protected) as root:
+        return root.open_parent(relative_path)
 
 
 def _check_revision(directory: int, expected: str) -> None:
@@ -87,7 +81,7 @@ def _placed(directory: int, name: str, content: bytes, expected_revision: str) -
     try:
         place_new(directory, name, content, expected_revision=expected_revision)
     except DiskRefusedError as refused:
-        refusal = _changed(revision_of(directory)) if refused.reason is Reason.CHANGED else _refusal_of(refused.reason)
+        refusal = _changed(revision_of(directory)) if refused.reason is Reason.CHANGED else path_refusal(refused.reason)
         raise EffectFailed(refusal, partial=False) from refused
     except OSError as error:
         reason = failure_reason(error, Path(f"/proc/self/fd/{directory}"))
@@ -105,11 +99,3 @@ def _there(directory: int, name: str) -> bool:
 def _changed(now: str) -> Refusal:
     details = Details(current=now)
     return Refusal(ErrorCode.REVISION_CONFLICT, "parent_changed", field="/expectedParentRevision", details=details)
-
-
-def _refusal_of(reason: Reason) -> Refusal:
-    if reason is Reason.NOT_FOUND:
-        return Refusal(ErrorCode.TARGET_NOT_FOUND, field=_PATH)
-    if reason is Reason.EXISTS:
-        return Refusal(ErrorCode.REVISION_CONFLICT, "already_exists", field=_PATH)
-    return Refusal(ErrorCode.SCOPE_DENIED, "secret_path" if reason in _HIDDEN else "path_refused", field=_PATH)
