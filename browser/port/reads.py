@@ -69,14 +69,8 @@ def kept_picture(
     """The picture that is stored: the original where the contract's bounds admit it, else the bounded one."""
     given = call.input
     original = max(taken.original_width, taken.original_height) <= _MOST_EDGE and len(taken.original) <= _MOST_BYTES
-    source = BrowserSource(
-        workspace_id=given.workspace_id,
-        panel_id=given.panel_id,
-        browser_generation=given.browser_generation,
-        profile_id=f"{given.browser_generation}-context",
-        navigation_id=taken.navigation_id,
-        origin=page.origin,
-        required_scope="browser.capture_composite",
+    source = views.source_of(
+        given, navigation_id=taken.navigation_id, origin=page.origin, scope="browser.capture_composite"
     )
     return (taken.original if original else taken.png), source, views.geometry(taken, original=original)
 

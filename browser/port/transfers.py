@@ -13,7 +13,7 @@ from browser.errors import BrowserError, TransferFailedError
 from browser.frames import origin_of
 from browser.page import Page
 from browser.pending import Download
-from browser.port import asking
+from browser.port import asking, views
 from browser.port.faults import acting, reading, refusal_of
 from browser.port.lives import Lives
 from browser.port.seen import Seeing, already
@@ -39,15 +39,7 @@ _UPLOADED = frozenset({"application/octet-stream", "application/vnd.android.pack
 
 def download_source(page: Page, given: BrowserDownloadInput | BrowserLogsInput) -> BrowserSource:
     """Where the bytes of a download, a response or a trace come from."""
-    return BrowserSource(
-        workspace_id=given.workspace_id,
-        panel_id=given.panel_id,
-        browser_generation=given.browser_generation,
-        profile_id=f"{given.browser_generation}-context",
-        navigation_id=page.navigation_id,
-        origin=page.origin,
-        required_scope="browser.download",
-    )
+    return views.source_of(given, navigation_id=page.navigation_id, origin=page.origin, scope="browser.download")
 
 
 async def pieces_of(path: Path) -> AsyncGenerator[bytes, None]:

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from browser.capture import capture
 from browser.errors import BrowserError
 from browser.page import Page
+from browser.port import views
 from browser.port.lives import Lives
 from lomi.contract.artifact import Artifact, ArtifactFound, BrowserSource
 from lomi.contract.browser import BrowserScreenshotInput
@@ -28,15 +29,11 @@ class _Shown:
 
     def source(self) -> BrowserSource:
         self._look()
-        given = self._given
-        return BrowserSource(
-            workspace_id=given.workspace_id,
-            panel_id=given.panel_id,
-            browser_generation=given.browser_generation,
-            profile_id=f"{given.browser_generation}-context",
+        return views.source_of(
+            self._given,
             navigation_id=self._page.navigation_id,
             origin=self._origin,
-            required_scope="browser.capture_composite",
+            scope="browser.capture_composite",
         )
 
     async def pictures(self) -> AsyncGenerator[bytes, None]:

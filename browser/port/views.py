@@ -1,6 +1,7 @@
 """Snapshots, observations, captures and logs as the contract's values."""
 
 from datetime import UTC, datetime
+from typing import Literal
 
 from browser.capture import Capture
 from browser.logs import LogPage
@@ -9,10 +10,11 @@ from browser.page import Page
 from browser.snapshot.outline import observation_outline, snapshot_outline
 from browser.values import Found, Node, Snapshot
 from browser.values import Observation as Seen
-from lomi.contract.artifact import BrowserGeometry
+from lomi.contract.artifact import BrowserGeometry, BrowserSource
 from lomi.contract.browser import (
     BrowserLogs,
     BrowserLogsInput,
+    BrowserScreenshotInput,
     BrowserSnapshot,
     LogEntry,
     NetworkRequest,
@@ -21,10 +23,30 @@ from lomi.contract.browser import (
     PageReadInput,
     Viewport,
 )
+from lomi.contract.browser_files import BrowserDownloadInput
 from lomi.contract.model import Observation
 
 _ELEMENT_BYTES = 160
 """What one element costs beside its name: keys, ref, role, states."""
+
+
+def source_of(
+    given: BrowserScreenshotInput | BrowserDownloadInput | BrowserLogsInput,
+    *,
+    navigation_id: str,
+    origin: str,
+    scope: Literal["browser.capture_composite", "browser.download"],
+) -> BrowserSource:
+    """Where the bytes of a picture, a video, a download, a response or a trace come from, and who may have them."""
+    return BrowserSource(
+        workspace_id=given.workspace_id,
+        panel_id=given.panel_id,
+        browser_generation=given.browser_generation,
+        profile_id=f"{given.browser_generation}-context",
+        navigation_id=navigation_id,
+        origin=origin,
+        required_scope=scope,
+    )
 
 
 def _element(node: Node) -> PageElement:
