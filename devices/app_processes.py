@@ -29,11 +29,15 @@ class AppProcesses:
         while len(self._seen) > _MOST_PACKAGES:
             self._seen.popitem(last=False)
 
-    def note_living(self, generation: str, package: str, process_id: int, crash_log: str) -> None:
-        """A package runs as this process now, so whatever `crash_log` tells of was before it."""
+    def note_crashes(self, generation: str, package: str, crash_log: str) -> None:
+        """Note the processes of a package that `crash_log` tells of."""
         for crash in crashes_in(crash_log):
             if crash.package == package and crash.pid:
                 self.note(generation, package, crash.pid)
+
+    def note_living(self, generation: str, package: str, process_id: int, crash_log: str) -> None:
+        """A package runs as this process now, so whatever `crash_log` tells of was before it."""
+        self.note_crashes(generation, package, crash_log)
         self.note(generation, package, process_id)
         known = self._seen[package]
         known.append(known.pop(known.index(process_id)))

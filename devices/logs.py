@@ -14,7 +14,7 @@ from devices.adb.shell import ShellLane
 from devices.app_processes import AppProcesses
 from devices.faults import PackageRefused
 from devices.packages import check_package
-from devices.state import CRASH_LINE, crash_entry, crashes_in
+from devices.state import CRASH_LINE, crash_entry
 
 _MAX_LINES, _MAX_LINE, _MAX_TOTAL = 256, 2048, 65536
 _KEPT, _KEPT_S = 8, 60.0
@@ -136,9 +136,7 @@ class Logs:
         if not (await lane.run(f"pm path {package}", within=8.0)).text.startswith("package:"):
             raise PackageRefused("not_installed", f"{package} is not installed")
         crashes, _, alive = (await lane.run(f"{CRASH_LINE}; echo ~~; ps -A", within=8.0)).text.partition("~~\n")
-        for crash in crashes_in(crashes):
-            if crash.package == package and crash.pid:
-                self._processes.note(generation, package, crash.pid)
+        self._processes.note_crashes(generation, package, crashes)
         process_id = self._processes.last(generation, package)
         taken = {words[1] for row in alive.splitlines() if len(words := row.split()) > 1}
         if stopped or process_id is None or str(process_id) in taken:
