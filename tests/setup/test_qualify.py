@@ -219,7 +219,8 @@ def test_what_cannot_be_read_is_recorded_and_the_gates_go_on(
     bench: Bench, gate: str, file: str, content: str, why: str
 ) -> None:
     """A broken file of a gate has a verdict of its own, with the reason on the page; the next gates are still run."""
-    bench.gate(gate, f"mkdir -p {bench.place}/work/demo; printf %s '{content}' > {bench.place}/work/{file}; {DEMO}")
+    logs = bench.place / "work"
+    bench.gate(gate, f"mkdir -p {logs}/demo; printf %s '{content}' > {logs}/{file}; {DEMO}")
     bench.gate("deep", PASSES)
     ran = bench.qualify()
     assert ran.returncode == 1, ran.stderr
