@@ -12,6 +12,7 @@ from pathlib import Path
 
 from browser.process import find_engine
 from devices.adb.server import bundled_adb
+from qualifying.stopping import Stop
 
 
 def host() -> dict[str, str]:
@@ -71,12 +72,16 @@ def _memory() -> str:
     return said if most == "max" else f"{said}, held to {int(most) / (1 << 30):.1f} GiB by the control group"
 
 
-def versions() -> dict[str, str]:
-    """Programs first, then every distribution of this environment by name."""
+def versions(stop: Stop) -> dict[str, str]:
+    """Programs first, then every distribution of this environment by name.
+
+    Raises:
+        Stopped: told to stop.
+    """
     found = {
-        "Chromium": _first_line([*_chromium(), "--version"]) if _chromium() else "absent",
-        "adb": _first_line([*_adb(), "version"]) if _adb() else "absent",
-        "git": _first_line(["git", "--version"]),
+        "Chromium": _first_line([*_chromium(), "--version"], stop) if _chromium() else "absent",
+        "adb": _first_line([*_adb(), "version"], stop) if _adb() else "absent",
+        "git": _first_line(["git", "--version"], stop),
         "SQLite": sqlite3.sqlite_version,
         "TLS": ssl.OPENSSL_VERSION,
         "C library": " ".join(platform.libc_ver()),
@@ -97,9 +102,9 @@ def _adb() -> list[str]:
     return [str(path)] if path.exists() else []
 
 
-def _first_line(command: list[str]) -> str:
+def _first_line(command: list[str], stop: Stop) -> str:
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        ran = stop.run(command, bound_s=20)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"gives no answer ({type(error).__name__})"
     lines = ran.stdout.strip().splitlines()
@@ -107,15 +112,16 @@ def _first_line(command: list[str]) -> str:
     return f"{lines[0]}; {versions[0]}" if versions else lines[0] if lines else "gives no answer"
 
 
-def absent() -> dict[str, str]:
-    """What the doctor says this machine has not, of what real phones need."""
-    ran = subprocess.run(
-        [str(Path(sys.executable).with_name("lomi")), "doctor", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def absent(stop: Stop) -> dict[str, str]:
+    """What the doctor says this machine has not, of what real phones need.
+
+    Raises:
+        Stopped: told to stop.
+    """
+    try:
+        ran = stop.run([str(Path(sys.executable).with_name("lomi")), "doctor", "--json"], bound_s=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return {"Google's emulator": "unknown: the doctor gave no answer"}
     try:
         findings = json.loads(ran.stdout)["findings"]
     except (ValueError, KeyError):

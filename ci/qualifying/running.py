@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from devices.processes import carriers, send_signal
+from qualifying.stopping import Stop
 
 Ending = Literal["ended", "out of time", "interrupted"]
 TAIL_LINES = 40
@@ -39,8 +40,8 @@ class Ran:
     left: int
 
 
-def run(command: list[str], *, folder: Path, log: Path, bound_s: float) -> Ran:
-    """Run a gate; all that it prints goes to `log`."""
+def run(command: list[str], *, folder: Path, log: Path, bound_s: float, stop: Stop) -> Ran:
+    """Run a gate; all that it prints goes to `log`. Told to stop at whatever moment, it ends the gate and its group."""
     mark = secrets.token_hex(8)
     begun = time.monotonic()
     ending: Ending = "ended"
@@ -54,14 +55,9 @@ def run(command: list[str], *, folder: Path, log: Path, bound_s: float) -> Ran:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        try:
-            process.wait(bound_s)
-        except subprocess.TimeoutExpired:
-            ending = "out of time"
-        except KeyboardInterrupt:
-            ending = "interrupted"
-        if ending != "ended":
-            _end(process)
+        if not stop.wait(process, bound_s):
+            ending = "interrupted" if stop.count else "out of time"
+            stop.end(process)
     seconds = time.monotonic() - begun
     left = _ended(mark)
     return Ran(ending, process.returncode, seconds, left if ending == "ended" else 0)
@@ -76,21 +72,6 @@ def _ended(mark: str) -> int:
             send_signal(name, signal.SIGKILL)
             found.add(name)
     return len(found)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask the gate and its group to end, then make them."""
-    for number, patience_s in ((signal.SIGTERM, 15.0), (signal.SIGKILL, 15.0)):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            process.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    process.wait()
 
 
 def command_of(path: Path, arguments: tuple[str, ...], work: Path) -> list[str]:

@@ -8,6 +8,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+from qualifying.stopping import Stop
+
 OWN = ("docs/qualification.md", "docs/qualification.json")
 """What this program writes is no part of what it qualifies."""
 BY_HAND = "git ls-files -z -- ':!docs/qualification.*' | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
@@ -54,8 +56,12 @@ def tree_hash(root: Path) -> str:
     return whole.hexdigest()
 
 
-def wheel(root: Path, work: Path) -> dict[str, str]:
-    """Build twice, in this folder and in a copy elsewhere under another umask; what came out."""
+def wheel(root: Path, work: Path, stop: Stop) -> dict[str, str]:
+    """Build twice, in this folder and in a copy elsewhere under another umask; what came out.
+
+    Raises:
+        Stopped: told to stop.
+    """
     copy = work / "copy of the sources"
     for name in _files(root):
         target = copy / os.fsdecode(name)
@@ -67,14 +73,10 @@ def wheel(root: Path, work: Path) -> dict[str, str]:
         if not (place / "pyproject.toml").exists():
             return {"wheel": "not built: there is no pyproject.toml"}
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        ran = subprocess.run(
-            [*command, "--wheel-dir", str(into), str(place)],
-            capture_output=True,
-            text=True,
-            umask=mask,
-            timeout=BUILD_S,
-            check=False,
-        )
+        try:
+            ran = stop.run([*command, "--wheel-dir", str(into), str(place)], umask=mask, bound_s=BUILD_S)
+        except subprocess.TimeoutExpired:
+            return {"wheel": f"not built: pip took longer than {BUILD_S} s"}
         wheels = sorted(into.glob("*.whl"))
         if ran.returncode != 0 or len(wheels) != 1:
             last = (ran.stderr.strip().splitlines() or ["no message"])[-1]

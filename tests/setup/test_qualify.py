@@ -1,95 +1,16 @@
 """`ci/qualify` on stand-ins for the gates: what the page says of each ending, and that no failure is ever lost."""
 
-import json
 import os
 import signal
 import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from benches.rows import Report, row, write_json
+from harness.gates import PASSES, Bench, checkout
 from qualifying import reading, sources
 
-ROOT = Path(__file__).parents[2]
-PASSES = "echo '==== 7 passed, 1 skipped in 0.42s ===='; echo 'SKIPPED [1] tests/real/x.py:9: no SDK here'"
 DEMO = "echo 'ok      one tap'; echo 'all good in 9.5 s, 51 calls'"
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A folder of stand-ins for the gates, and where the page goes."""
-
-    place: Path
-
-    def gate(self, name: str, script: str) -> None:
-        """Have a gate that runs this."""
-        path = self.place / "ci" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/usr/bin/env bash\n{script}\n")
-        path.chmod(0o755)
-
-    def command(self, *arguments: str) -> list[str]:
-        """The command line: the program of `ci/qualify`, in this environment."""
-        return [
-            *(
-                sys.executable,
-                "-m",
-                "qualifying",
-                "--no-wheel",
-                "--sources",
-                str(self.place / "checkout"),
-                "--gates",
-                str(self.place / "ci"),
-            ),
-            *("--into", str(self.place / "docs"), "--work", str(self.place / "work"), *arguments),
-        ]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """As the wrapper gives it."""
-        return {**os.environ, "PYTHONPATH": str(ROOT / "ci"), "LOMI_HOME": str(self.place / "home")}
-
-    def qualify(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run it to its end."""
-        return subprocess.run(
-            self.command(*arguments), env=self.environment, capture_output=True, text=True, timeout=50, check=False
-        )
-
-    @property
-    def page(self) -> str:
-        """What it wrote for people."""
-        return (self.place / "docs" / "qualification.md").read_text()
-
-    @property
-    def runs(self) -> list[dict[str, Any]]:
-        """What it wrote for programs."""
-        kept = json.loads((self.place / "docs" / "qualification.json").read_text())
-        runs: list[dict[str, Any]] = kept["runs"]
-        return runs
-
-    def row(self, name: str) -> str:
-        """A gate's line of the table."""
-        return next(line for line in self.page.splitlines() if line.startswith(f"| `ci/{name}`"))
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    """One without a gate yet, and a checkout with one file."""
-    _checkout(tmp_path / "checkout", {"a.py": "a"})
-    return Bench(tmp_path)
-
-
-def _checkout(place: Path, files: dict[str, str]) -> Path:
-    (place / "docs").mkdir(parents=True)
-    for name, text in files.items():
-        (place / name).write_text(text)
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "x"]):
-        subprocess.run(["git", *words], cwd=place, check=True)
-    return place
 
 
 def test_every_ending_is_told_apart(bench: Bench) -> None:
@@ -263,11 +184,11 @@ def test_only_a_folder_of_its_own_is_emptied(bench: Bench) -> None:
 def test_the_hash_of_the_tree_can_be_had_by_hand(bench: Bench) -> None:
     """The command on the page gives the same hash, in a checkout of its own; what is not committed is named."""
     files = {"b.py": "b", "a é.py": "a", "docs/qualification.md": "page"}
-    checkout = _checkout(bench.place / "a checkout", files)
-    by_hand = subprocess.run(["bash", "-c", sources.BY_HAND], cwd=checkout, capture_output=True, text=True, check=True)
-    assert by_hand.stdout.split()[0] == sources.tree_hash(checkout)
-    assert sources.changed(checkout) == []
-    (checkout / "b.py").write_text("changed")
-    (checkout / "new.py").write_text("new")
-    (checkout / "docs" / "qualification.md").write_text("other page")
-    assert sources.changed(checkout) == ["b.py", "new.py"]
+    tree = checkout(bench.place / "a checkout", files)
+    by_hand = subprocess.run(["bash", "-c", sources.BY_HAND], cwd=tree, capture_output=True, text=True, check=True)
+    assert by_hand.stdout.split()[0] == sources.tree_hash(tree)
+    assert sources.changed(tree) == []
+    (tree / "b.py").write_text("changed")
+    (tree / "new.py").write_text("new")
+    (tree / "docs" / "qualification.md").write_text("other page")
+    assert sources.changed(tree) == ["b.py", "new.py"]
