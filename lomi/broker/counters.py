@@ -49,15 +49,19 @@ class Counters:
                     self._next[name] = top - BLOCK + 1
                 self._last[name] = top
 
+    def at_hand(self, name: CounterName) -> bool:
+        """Whether `take` gives a number now."""
+        return self._next.get(name, 0) <= self._last.get(name, -1)
+
     def take(self, name: CounterName) -> int:
         """The next number.
 
         Raises:
             Refusal: STORAGE_UNAVAILABLE when the block is used up since the store could not give a new one.
         """
-        number = self._next.get(name, 0)
-        if number > self._last.get(name, -1):
+        if not self.at_hand(name):
             raise Refusal(ErrorCode.STORAGE_UNAVAILABLE, "store_failed")
+        number = self._next.get(name, 0)
         self._next[name] = number + 1
         return number
 

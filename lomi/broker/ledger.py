@@ -80,15 +80,15 @@ class BrokerLedger:
         """Identities left by earlier brokers of this home."""
         return await self._world.store.remembered(kind)
 
-    def grant_lease(self, generation: GenerationId, session_id: SessionId) -> LeaseId:
-        """Give input authority to a session that still has authority itself."""
+    def grant_lease(self, generation: GenerationId, session_id: SessionId, lease_id: LeaseId | None = None) -> LeaseId:
+        """Give input authority to a session that still has authority itself; `lease_id` was taken before."""
         resource = self._world.generations.resource(generation)
         session = self._world.sessions.get(session_id)
         if resource is None:
             raise Refusal(ErrorCode.STALE_GENERATION, "generation_ended")
         if session is None or not self._world.sessions.has_authority(session):
             raise Refusal(ErrorCode.CONTROL_REVOKED, "session_ended")
-        lease = self._world.leases.grant(generation, session_id, resource, self._world.clock.monotonic())
+        lease = self._world.leases.grant(generation, session_id, resource, self._world.clock.monotonic(), lease_id)
         _log.info("lease granted", extra=fields(lease=lease.id, generation=generation, session=session_id))
         if resource.kind != "android":
             self._world.owners.setdefault(generation, session_id)

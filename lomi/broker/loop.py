@@ -26,7 +26,7 @@ from lomi.contract.definition import Definition
 from lomi.contract.model import Observation
 from lomi.core.ids import OperationId
 from lomi.core.log_fields import bound, fields
-from lomi.core.port import Act, Call, Outcome, Plan
+from lomi.core.port import Act, AtOnce, Call, Outcome, Plan
 from lomi.core.refusal import Refusal
 from lomi.store import NewReceipt
 
@@ -94,22 +94,23 @@ class Loop:
         recorded = self._refusal_on_record(definition, call.input)
         handler = world.handlers[definition.name]
         assert isinstance(handler, Act), "a mutation has an acting handler"
-        turn = None
+        turn = at_once = None
         if recorded is None and not _may_ask(handler, call):
             turn = world.queues.join(_queue_key(definition, operation))
             if turn.is_mine:
                 operation.state = OperationState.RUNNING
+                at_once = handler.at_once(call) if definition.stored and handler.at_once is not None else None
         if definition.stored:
             receipt = self._new_receipt(session, operation)
             try:
-                operation.stored = queued(lambda: world.store.reserve(receipt))
+                operation.stored = queued(lambda: _reserved(world, receipt, at_once))
             except Refusal:
                 if turn is not None:
                     turn.leave()
                 raise
         _index(world, session, operation)
         world.active[operation_id] = operation
-        run = _Run(world, session, handler, operation, sight, turn, recorded)
+        run = _Run(world, session, handler, operation, sight, turn, recorded, at_once)
         with bound(session=session.id, tool=definition.name, operation=operation_id, generation=operation.generation):
             task = self._tasks.create_task(run.through(), name=f"operation {operation_id}")
         self._running.add(task)
@@ -163,6 +164,12 @@ class Loop:
             generation=operation.generation,
             state=operation.state,
         )
+
+
+def _reserved(world: World, receipt: NewReceipt, at_once: AtOnce | None) -> "asyncio.Future[None]":
+    if at_once is None:
+        return world.store.reserve(receipt)
+    return world.store.reserve_succeeded(receipt, msgspec.json.encode(at_once.result))
 
 
 def _may_ask(handler: Act, call: Call[Any]) -> bool:
@@ -222,6 +229,7 @@ class _Run:
         sight: Sight,
         turn: Turn | None,
         recorded: Refusal | None,
+        at_once: AtOnce | None,
     ) -> None:
         self._world = world
         self._session = session
@@ -230,6 +238,7 @@ class _Run:
         self._sight = sight
         self._turn = turn
         self._recorded = recorded
+        self._at_once = at_once
         self._observe: Outcome | None = None
         self._marked: asyncio.Future[None] | None = None
         self._permit: PermitHeld | None = None
@@ -250,7 +259,10 @@ class _Run:
                 return
             self._world.failpoints.reach("reserved")
             operation.reserved.set()
-            await self._settle(await self._settlement())
+            if self._at_once is not None:
+                self._take_effect(self._at_once)
+            else:
+                await self._settle(await self._settlement())
             if operation.definition.retry_identity == "sequence_in_memory" and operation.effect is EffectState.NONE:
                 # Nothing was typed, so the target still waits for this very sequence.
                 _withdraw_index(self._world, self._session, operation)
@@ -271,6 +283,16 @@ class _Run:
                 asyncio.get_running_loop().call_soon(self._log_settled)
             self._session.forget_old()
             await self._world.tell_change()
+
+    def _take_effect(self, at_once: AtOnce) -> None:
+        """Steps 11 and 12 of an effect in memory: its receipt is settled already, in the commit that reserved it."""
+        operation = self._operation
+        self._world.failpoints.reach("effect_begun")
+        at_once.apply()
+        self._world.failpoints.reach("effect_done")
+        operation.result, operation.value = msgspec.json.encode(at_once.result), at_once.result
+        operation.state, operation.effect = OperationState.SUCCEEDED, EffectState.COMPLETE
+        self._world.failpoints.reach("settled")
 
     async def _settlement(self) -> Settlement:
         """How it ends. A check or a plan that fails in a way it does not document ends nothing but its operation."""

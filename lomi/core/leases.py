@@ -23,8 +23,15 @@ class Leases:
         self._active: dict[GenerationId, float] = {}
         self._taken: set[ResourceKey] = set()
 
-    def grant(self, generation: GenerationId, session: SessionId, resource: ResourceKey, now: float) -> Lease:
-        """Give the lease, or the one this session already holds.
+    def grant(
+        self,
+        generation: GenerationId,
+        session: SessionId,
+        resource: ResourceKey,
+        now: float,
+        lease_id: LeaseId | None = None,
+    ) -> Lease:
+        """Give the lease, or the one this session already holds. A new one gets `lease_id`, or the next id.
 
         Raises:
             Refusal: TARGET_BUSY when another session holds it, CONTROL_REVOKED while a person has taken
@@ -34,7 +41,7 @@ class Leases:
             raise Refusal(ErrorCode.CONTROL_REVOKED, "taken_over")
         held = self._held.get(generation)
         if held is None:
-            held = Lease(id=self._new_id(), generation=generation, session_id=session, since=now)
+            held = Lease(id=lease_id or self._new_id(), generation=generation, session_id=session, since=now)
             self._held[generation] = held
         elif held.session_id != session:
             raise Refusal(ErrorCode.TARGET_BUSY, "already_leased", details=Details(owner=held.session_id))

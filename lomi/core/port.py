@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from lomi.contract.artifact import Artifact, ArtifactSource, Geometry, ProjectSource
 from lomi.contract.codes import EffectState, OperationState
@@ -193,13 +193,27 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AtOnce:
+    """An effect that is a change of the broker's own memory and nothing else, decided before it is made.
+
+    Its receipt is reserved, started and settled in one commit, and `apply` runs as soon as that is durable: it can't
+    be found half done, since it dies with the broker. `apply` has no await and raises nothing: what ended meanwhile
+    (a session, a generation) has ended the effect too, right after it began.
+    """
+
+    result: Result
+    apply: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """A mutating tool.
 
     `check` runs in admission and again before dispatch, without an await, and raises `Refusal` for what lives in
     the adapter's memory (snapshot, ref, prompt). `plan` makes what a person must decide, None where nobody must.
     `plans` says, without an await, of which calls a plan is made at all (None: of every one); the others are reserved
-    and started in one commit.
+    and started in one commit. `at_once` is asked, without an await, for a call whose turn has come already and for
+    which nobody decides; None where its effect reaches further than the broker's memory.
     """
 
     tool: str
@@ -207,6 +221,7 @@ class Act:
     check: Callable[[Call[Any]], None] | None = None
     plan: Callable[[Call[Any]], Awaitable[Plan | None]] | None = None
     plans: Callable[[Call[Any]], bool] | None = None
+    at_once: Callable[[Call[Any]], AtOnce | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +255,14 @@ class StoredArtifact:
     sha256: str
 
 
+class TakenImage(NamedTuple):
+    """A PNG, where it comes from, and its pixels against what it shows."""
+
+    png: bytes
+    source: ArtifactSource
+    geometry: Geometry | None
+
+
 class Artifacts(Protocol):
     """Where captures and imports live."""
 
@@ -250,6 +273,18 @@ class Artifacts(Protocol):
 
         Raises:
             Refusal: ARTIFACT_TOO_LARGE, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
+        """
+        ...
+
+    async def put_taken(
+        self, call: Call[Any], workspace_id: str, taking: Callable[[], Awaitable[TakenImage]]
+    ) -> StoredArtifact:
+        """Store a PNG that is still to be taken; the store gets ready meanwhile.
+
+        What `taking` raises leaves no artifact and is raised here.
+
+        Raises:
+            Refusal: as `put_image`.
         """
         ...
 

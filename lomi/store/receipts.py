@@ -45,6 +45,19 @@ def insert(connection: sqlite3.Connection, receipt: NewReceipt, now_s: int) -> N
     )
 
 
+def insert_succeeded(connection: sqlite3.Connection, receipt: NewReceipt, result: bytes, now_s: int) -> None:
+    """Reserve a running receipt and end it as succeeded; the history shows both states."""
+    insert(connection, receipt, now_s)
+    settle(
+        connection,
+        operation_id=receipt.operation_id,
+        state=OperationState.SUCCEEDED,
+        effect=EffectState.COMPLETE,
+        result=result,
+        now_s=now_s,
+    )
+
+
 def move(
     connection: sqlite3.Connection,
     *,

@@ -132,14 +132,25 @@ class Store:
             RuleBroken (through the future): `epoch` when its epoch is over, unknown, foreign or of another broker.
             StoreUnavailable (through the future): nothing is stored.
         """
-        if self._receipts >= self._limits.receipts:
-            raise StoreFull("receipts")
-        if self._database.pages + self._pages_promised() > self._limits.store_bytes // PAGE:
-            raise StoreFull("store_bytes")
+        self._require_room()
         self._receipts += 1
         self._open.add(receipt.operation_id)
         work = partial(receipts.insert, receipt=receipt, now_s=self._now())
         return self._database.write(work, single=True, told=partial(self._reserved, receipt.operation_id))
+
+    def reserve_succeeded(self, receipt: NewReceipt, result: bytes) -> "asyncio.Future[None]":
+        """Store a receipt, running, and its end as succeeded/complete in one commit, before its effect.
+
+        Only for an effect that is made as soon as this is durable, and dies with the broker.
+
+        Raises:
+            As `reserve`; also RuleBroken (through the future), `too_large`, for a result over 64 KiB.
+        """
+        self._require_room()
+        self._receipts += 1
+        self._open.add(receipt.operation_id)
+        work = partial(receipts.insert_succeeded, receipt=receipt, result=result, now_s=self._now())
+        return self._database.write(work, told=partial(self._reserved_succeeded, receipt.operation_id))
 
     def move(
         self,
@@ -298,6 +309,12 @@ class Store:
         self._epochs -= epochs
         return ReconcileReport(tombstones=tombstones, removed=removed, epochs=epochs)
 
+    def _require_room(self) -> None:
+        if self._receipts >= self._limits.receipts:
+            raise StoreFull("receipts")
+        if self._database.pages + self._pages_promised() > self._limits.store_bytes // PAGE:
+            raise StoreFull("store_bytes")
+
     def _pages_promised(self) -> int:
         unfinished = len(self._open) + 1
         results = min(unfinished, self._limits.work_items)
@@ -318,6 +335,10 @@ class Store:
         if failure is not None:
             self._receipts -= 1
             self._open.discard(operation_id)
+
+    def _reserved_succeeded(self, operation_id: str, failure: Exception | None) -> None:
+        self._reserved(operation_id, failure)
+        self._settled(operation_id, failure)
 
     def _settled(self, operation_id: str, failure: Exception | None) -> None:
         if failure is None:

@@ -1,5 +1,6 @@
 """Panels: list, focus, move, close; and control, the one way to a lease of what exists already."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from lomi.broker.ancestry import ancestors_of
@@ -29,8 +30,9 @@ from lomi.contract.panel import (
     TransferTab,
 )
 from lomi.core import layout as layouts
+from lomi.core.ids import GenerationId, LeaseId, SessionId
 from lomi.core.layout import PanelRecord
-from lomi.core.port import Act, Call, Outcome, Permit, Plan, Read, Reply, ResourceKey
+from lomi.core.port import Act, AtOnce, Call, Outcome, Permit, Plan, Read, Reply, ResourceKey
 from lomi.core.refusal import Refusal
 
 
@@ -54,6 +56,7 @@ class PanelHandlers:
                 check=self.check_control,
                 plan=self.plan_control,
                 plans=self.plans_control,
+                at_once=self.control_at_once,
             ),
             Act(tool="lomi_panel_close", act=self.close, check=self.check_close),
         )
@@ -252,11 +255,11 @@ class PanelHandlers:
 
     async def control(self, call: Call[PanelControlInput], permit: Permit) -> Outcome:
         """Give or end the lease. The id itself is filled in when the receipt is read; it is never stored."""
-        given, resource = call.input, call.resource
+        resource = call.resource
         generation = self._world.generations.current(resource) if resource else None
         if resource is None or generation is None:
             raise Refusal(ErrorCode.STALE_GENERATION, "generation_ended", field="/panelId")
-        claimed = given.action == "claim"
+        claimed = call.input.action == "claim"
         await self._world.counters.stock("lease")
         async with permit.effect():
             if claimed:
@@ -265,24 +268,51 @@ class PanelHandlers:
                     self._world.owners[generation] = call.session_id
             else:
                 self._ledger.release_lease(generation)
+        return Outcome(result=self._controlled(call, resource, generation, claimed=claimed))
+
+    def control_at_once(self, call: Call[PanelControlInput]) -> AtOnce | None:
+        """A phone's lease is this broker's memory alone; a terminal's goes the long way, where a person may decide."""
+        resource = call.resource
+        generation = self._world.generations.current(resource) if resource else None
+        if resource is None or generation is None or resource.kind != "android":
+            return None
+        claimed = call.input.action == "claim"
+        if claimed and not self._world.counters.at_hand("lease"):
+            return None
+        lease_id = LeaseId(self._world.counters.id("lease")) if claimed else None
+
+        def apply() -> None:
+            if not claimed:
+                self._release_own(generation, call.session_id)
+                return
+            with suppress(Refusal):  # what ended while the receipt was stored: the lease has ended with it
+                self._ledger.grant_lease(generation, call.session_id, lease_id)
+
+        return AtOnce(result=self._controlled(call, resource, generation, claimed=claimed), apply=apply)
+
+    def _release_own(self, generation: GenerationId, session_id: SessionId) -> None:
+        holder = self._world.leases.holder(generation)
+        if holder is not None and holder.session_id == session_id:
+            self._ledger.release_lease(generation)
+
+    def _controlled(
+        self, call: Call[PanelControlInput], resource: ResourceKey, generation: GenerationId, *, claimed: bool
+    ) -> AndroidControl | TerminalControl:
+        given = call.input
         if resource.kind == "android":
-            return Outcome(
-                result=AndroidControl(
-                    workspace_id=given.workspace_id,
-                    device_id=resource.name,
-                    generation=generation,
-                    controlled=claimed,
-                    lease_id=None,
-                )
-            )
-        return Outcome(
-            result=TerminalControl(
+            return AndroidControl(
                 workspace_id=given.workspace_id,
-                panel_id=given.panel_id,
-                terminal_session_id=generation,
-                lease_id=None,
+                device_id=resource.name,
+                generation=generation,
                 controlled=claimed,
+                lease_id=None,
             )
+        return TerminalControl(
+            workspace_id=given.workspace_id,
+            panel_id=given.panel_id,
+            terminal_session_id=generation,
+            lease_id=None,
+            controlled=claimed,
         )
 
     def check_close(self, call: Call[PanelCloseInput]) -> None:
