@@ -44,6 +44,9 @@ class LineReader:
         self._begun: float | None = None
         # epoll has no regular files; they never make anyone wait for long either.
         self._plain_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._chunk: bytes | None = None
+        self._awaited: asyncio.Future[None] | None = None
+        self._watching = False
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield lines without their ends until the input ends; an unfinished last line is dropped.
@@ -53,6 +56,13 @@ class LineReader:
         """
         if not self._plain_file:
             os.set_blocking(self._descriptor, False)
+        try:
+            async for line in self._cut():
+                yield line
+        finally:
+            self._watch(wanted=False)
+
+    async def _cut(self) -> AsyncIterator[bytes]:
         searched = 0
         while True:
             end = self._buffer.find(b"\n", searched)
@@ -86,13 +96,41 @@ class LineReader:
     async def _read(self) -> bytes:
         if self._plain_file:
             return os.read(self._descriptor, _CHUNK)
-        while True:
+        while self._chunk is None:
+            self._watch(wanted=True)
+            self._awaited = asyncio.get_running_loop().create_future()
             try:
-                return os.read(self._descriptor, _CHUNK)
-            except BlockingIOError:
-                await _ready(self._descriptor, reading=True)
-            except ConnectionResetError:
-                return b""
+                await self._awaited
+            finally:
+                self._awaited = None
+        chunk, self._chunk = self._chunk, None
+        return chunk
+
+    def _readable(self) -> None:
+        """Read when the loop says so. It stays told of the next chunk only while somebody takes this one."""
+        if self._chunk is not None:
+            self._watch(wanted=False)
+            return
+        try:
+            self._chunk = os.read(self._descriptor, _CHUNK)
+        except BlockingIOError:
+            return
+        except ConnectionResetError:
+            self._chunk = b""
+        if self._awaited is None or not self._chunk:
+            self._watch(wanted=False)
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(None)
+
+    def _watch(self, *, wanted: bool) -> None:
+        if wanted is self._watching or self._plain_file:
+            return
+        self._watching = wanted
+        loop = asyncio.get_running_loop()
+        if wanted:
+            loop.add_reader(self._descriptor, self._readable)
+        else:
+            loop.remove_reader(self._descriptor)
 
 
 class LineWriter:
@@ -137,10 +175,10 @@ class LineWriter:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
             except BlockingIOError:
-                await _ready(self._descriptor, reading=False)
+                await _writable(self._descriptor)
 
 
-async def _ready(descriptor: int, *, reading: bool) -> None:
+async def _writable(descriptor: int) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 
@@ -148,9 +186,8 @@ async def _ready(descriptor: int, *, reading: bool) -> None:
         if not ready.done():
             ready.set_result(None)
 
-    add, remove = (loop.add_reader, loop.remove_reader) if reading else (loop.add_writer, loop.remove_writer)
-    add(descriptor, wake)
+    loop.add_writer(descriptor, wake)
     try:
         await ready
     finally:
-        remove(descriptor)
+        loop.remove_writer(descriptor)
