@@ -11,7 +11,7 @@ from browser.port.lives import Lives
 from browser.port.seen import asked_lines
 from browser.port.videos import BrowserVideos
 from browser.snapshot.outline import found_outline
-from lomi.contract.artifact import ArtifactFound, BrowserGeometry, BrowserSource
+from lomi.contract.artifact import ArtifactFound
 from lomi.contract.browser import (
     BrowserScreenshotInput,
     BrowserSnapshotInput,
@@ -23,7 +23,7 @@ from lomi.contract.browser import (
     UrlReached,
 )
 from lomi.contract.codes import ErrorCode
-from lomi.core.port import Call, Ledger, Picture, Reply, StoredArtifact
+from lomi.core.port import Call, Ledger, Picture, Reply, StoredArtifact, TakenImage
 from lomi.core.refusal import Refusal
 
 _ROLES = frozenset(
@@ -63,16 +63,15 @@ def condition_of(condition: TextShown | ElementShown | UrlReached | Loaded) -> w
             return waits.Load()
 
 
-def kept_picture(
-    call: Call[BrowserScreenshotInput], page: Page, taken: Capture
-) -> tuple[bytes, BrowserSource, BrowserGeometry]:
+def kept_picture(call: Call[BrowserScreenshotInput], page: Page, taken: Capture) -> TakenImage:
     """The picture that is stored: the original where the contract's bounds admit it, else the bounded one."""
     given = call.input
     original = max(taken.original_width, taken.original_height) <= _MOST_EDGE and len(taken.original) <= _MOST_BYTES
     source = views.source_of(
         given, navigation_id=taken.navigation_id, origin=page.origin, scope="browser.capture_composite"
     )
-    return (taken.original if original else taken.png), source, views.geometry(taken, original=original)
+    kept = taken.original if original else taken.png
+    return TakenImage(kept, source, views.geometry(taken, original=original))
 
 
 def found(stored: StoredArtifact) -> ArtifactFound:
@@ -116,18 +115,24 @@ class BrowserReads:
         given, page = call.input, self._page(call)
         if given.video is not None:
             return await self._videos.video(call, page)
-        with reading():
-            taken = await capture(
-                page,
-                full_page=given.area == "full_page",
-                ref=given.element_ref,
-                snapshot_id=given.snapshot_id,
-                most_width=given.max_width,
-                most_bytes=min(given.max_bytes, 300_000),
-            )
-        stored = await self._ledger.artifacts.put_image(call, *kept_picture(call, page, taken))
+        shown: list[Capture] = []
+
+        async def taking() -> TakenImage:
+            with reading():
+                taken = await capture(
+                    page,
+                    full_page=given.area == "full_page",
+                    ref=given.element_ref,
+                    snapshot_id=given.snapshot_id,
+                    most_width=given.max_width,
+                    most_bytes=min(given.max_bytes, 300_000),
+                )
+            shown.append(taken)
+            return kept_picture(call, page, taken)
+
+        stored = await self._ledger.artifacts.put_taken(call, given.workspace_id, taking)
         return Reply(
             data=found(stored),
-            text=views.capture_text(taken) + f"\nartifactId {stored.id}",
-            pictures=(Picture("image/png", taken.png),),
+            text=views.capture_text(shown[0]) + f"\nartifactId {stored.id}",
+            pictures=(Picture("image/png", shown[0].png),),
         )

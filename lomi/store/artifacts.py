@@ -24,7 +24,7 @@ from lomi.contract.limits import Limits
 from lomi.core.artifact_rules import check_geometry, check_use
 from lomi.core.failpoints import Failpoints
 from lomi.core.ids import ArtifactId
-from lomi.core.port import Call, Clock, StoredArtifact
+from lomi.core.port import Call, Clock, StoredArtifact, TakenImage
 from lomi.core.refusal import Refusal
 from lomi.disk.refusal import DiskRefusedError
 from lomi.disk.refusal import Reason as DiskReason
@@ -47,6 +47,8 @@ _MEDIA: dict[ArtifactClass, MediaType] = {
     "apk": "application/vnd.android.package-archive",
     "file": "application/octet-stream",
 }
+_BEGUN_S = 0.002
+"""What is asked for a picture has left by then."""
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _REFUSED_COPY = {
     DiskReason.TOO_LARGE: (ErrorCode.ARTIFACT_TOO_LARGE, "file_too_large"),
@@ -59,6 +61,7 @@ _REFUSED_COPY = {
 class _Row(NamedTuple):
     """A row on its way into the store, and the ids of those that leave for it."""
 
+    holding: Holding
     reserved: "asyncio.Future[None]"
     leaving: list[str]
 
@@ -98,13 +101,40 @@ class ArtifactStore:
         Raises:
             Refusal: ARTIFACT_TOO_LARGE, ARTIFACT_INVALID, RESOURCE_EXHAUSTED (`quota_full`) or STORAGE_UNAVAILABLE.
         """
+        return await self._keep_image(call, TakenImage(png, source, geometry))
+
+    async def put_taken(
+        self, call: Call[Any], workspace_id: str, taking: Callable[[], Awaitable[TakenImage]]
+    ) -> StoredArtifact:
+        """Store a PNG that is still to be taken, its row reserved meanwhile where nothing has to leave for it.
+
+        What `taking` raises leaves no artifact and is raised here.
+
+        Raises:
+            Refusal: as `put_image`.
+        """
+        rows: list[_Row] = []
+        reserving = asyncio.get_running_loop().call_later(_BEGUN_S, self._reserve_early, call, workspace_id, rows)
+        try:
+            taken = await taking()
+            reserving.cancel()
+            if rows and not self._grown(rows[0].holding, len(taken.png)):
+                await self._abandon(rows.pop().holding)
+            return await self._keep_image(call, taken, rows[0] if rows else None)
+        except BaseException:
+            reserving.cancel()
+            if rows:
+                await self._abandon(rows[0].holding)
+            raise
+
+    async def _keep_image(self, call: Call[Any], taken: TakenImage, early: "_Row | None" = None) -> StoredArtifact:
+        png, source, geometry = taken
         _check_length(len(png), self._limits.image_each_bytes)
         size = _png_size(png)
         if geometry is not None:
             check_geometry(geometry, size)
-
         return await self._keep(
-            call, artifact_class="image", length=len(png), source=source, geometry=geometry, content=png
+            call, artifact_class="image", length=len(png), source=source, geometry=geometry, content=png, early=early
         )
 
     async def put_bytes(
@@ -271,19 +301,13 @@ class ArtifactStore:
         content: bytes | Callable[[str], Awaitable[Copied]],
         turn: contextlib.AbstractAsyncContextManager[None] | None = None,
         artifact_id: str | None = None,
+        early: "_Row | None" = None,
     ) -> StoredArtifact:
         async with turn or self._producers:
             now_s = int(self._clock.time())
-            holding = Holding(
-                id=artifact_id or self._new_id(),
-                artifact_class=artifact_class,
-                session_id=call.session_id,
-                project_id=_project_of(call),
-                byte_length=length,
-                expires_s=now_s + self._limits.retention_s,
-            )
+            holding = early.holding if early else self._new_holding(call, artifact_class, length, now_s, artifact_id)
             try:
-                row = self._take_room(holding, source.workspace_id, now_s)
+                row = early or self._take_room(holding, source.workspace_id, now_s)
                 if isinstance(content, bytes):
                     copied = await self._written_beside(row, holding, content)
                 else:
@@ -296,7 +320,7 @@ class ArtifactStore:
                     media_type=_MEDIA[artifact_class],
                     byte_length=copied.length,
                     sha256=copied.sha256,
-                    created_at_seconds=now_s,
+                    created_at_seconds=holding.expires_s - self._limits.retention_s,
                     expires_at_seconds=holding.expires_s,
                     source=source,
                     image=geometry,
@@ -330,7 +354,41 @@ class ArtifactStore:
             partial(artifact_rows.reserve, holding=holding, workspace_id=workspace_id, now_s=now_s, leaving=ids),
             told=partial(self._restore, leaving),
         )
-        return _Row(reserved, ids)
+        return _Row(holding, reserved, ids)
+
+    def _reserve_early(self, call: Call[Any], workspace_id: str, rows: "list[_Row]") -> None:
+        """A row for an image of no bytes yet; none when something would have to leave for it, or nothing can."""
+        now_s = int(self._clock.time())
+        holding = self._new_holding(call, "image", 0, now_s)
+        if self._fits(holding, now_s):
+            rows.append(self._take_room(holding, workspace_id, now_s))
+
+    def _grown(self, holding: Holding, length: int) -> bool:
+        """Count a holding with its bytes; False when something would have to leave for them, or nothing can."""
+        self._quota.remove(holding)
+        holding.byte_length = length
+        if not self._fits(holding, int(self._clock.time())):
+            return False
+        self._quota.add(holding)
+        return True
+
+    def _fits(self, holding: Holding, now_s: int) -> bool:
+        try:
+            return not self._quota.make_room(holding, now_s)
+        except QuotaFull:
+            return False
+
+    def _new_holding(
+        self, call: Call[Any], artifact_class: ArtifactClass, length: int, now_s: int, artifact_id: str | None = None
+    ) -> Holding:
+        return Holding(
+            id=artifact_id or self._new_id(),
+            artifact_class=artifact_class,
+            session_id=call.session_id,
+            project_id=_project_of(call),
+            byte_length=length,
+            expires_s=now_s + self._limits.retention_s,
+        )
 
     async def _reserved(self, row: "_Row") -> None:
         """Wait until a row is durable; then the files of those that made room for it can go."""

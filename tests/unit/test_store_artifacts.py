@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import os
 import random
+import sqlite3
 import struct
 import threading
 import zlib
@@ -30,7 +31,7 @@ from lomi.contract.model import Input
 from lomi.core.artifact_rules import check_geometry, check_use, hardware_point, image_to_hardware
 from lomi.core.grant import Grant
 from lomi.core.ids import ProjectId, SessionId, WorkspaceId
-from lomi.core.port import Artifacts, Call, StoredArtifact, Workspace
+from lomi.core.port import Artifacts, Call, StoredArtifact, TakenImage, Workspace
 from lomi.core.refusal import Refusal
 from lomi.store import Store
 from lomi.store.artifacts import ArtifactStore
@@ -142,6 +143,80 @@ async def test_a_picture_comes_back_with_its_facts(tmp_path: Path) -> None:
         assert await store.artifacts.content(found) == content
         assert found.path.stat().st_mode & 0o777 == 0o600
         assert files(tmp_path) == {f"{stored.id}.png"}
+
+
+def stages(home: Path) -> list[tuple[str, int]]:
+    """Stage and reserved bytes of every durable row."""
+    with contextlib.closing(sqlite3.connect(home / "agent-control" / "control.sqlite3")) as connection:
+        return connection.execute("SELECT stage, reserved_bytes FROM artifacts").fetchall()
+
+
+async def reserved(home: Path) -> None:
+    """Wait until a row is reserved."""
+    await asyncio.to_thread(lambda: next(found for _ in range(5_000) if (found := stages(home))))
+
+
+async def test_the_row_of_a_picture_is_durable_while_the_picture_is_taken(tmp_path: Path) -> None:
+    """Its row is there before its bytes are, and it turns ready with them; a restart finds it as any other."""
+    content = png(500)
+
+    async def taking() -> TakenImage:
+        await reserved(tmp_path)
+        assert (await asyncio.to_thread(stages, tmp_path), files(tmp_path)) == ([("reserved", 0)], set())
+        return TakenImage(content, PAGE, None)
+
+    async with store_at(tmp_path) as store:
+        stored = await as_port(store.artifacts).put_taken(call(), "w1", taking)
+        assert {row.name: row.used for row in store.usage()}["artifact_bytes"] == 500
+    async with store_at(tmp_path, instance="i2") as store, store.artifacts.open(call(), stored.id) as found:
+        assert found == stored
+        assert (found.byte_length, found.wire.created_at_seconds) == (500, NOW_S)
+        assert found.wire.expires_at_seconds == NOW_S + 86_400
+        assert await store.artifacts.content(found) == content
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["with a row", "before there is a row"])
+async def test_a_picture_that_can_not_be_taken_leaves_nothing(tmp_path: Path, early: bool) -> None:
+    """What the taking raises is raised as it is, and neither row, file nor count stays; nor does no PNG leave one."""
+
+    async def failing() -> TakenImage:
+        if early:
+            await reserved(tmp_path)
+        raise KeyError("gone")
+
+    async def wrong() -> TakenImage:
+        if early:
+            await reserved(tmp_path)
+        return TakenImage(b"GIF89a" + bytes(100), PAGE, None)
+
+    async with store_at(tmp_path) as store:
+        with pytest.raises(KeyError):
+            await store.artifacts.put_taken(call(), "w1", failing)
+        assert (await refused(store.artifacts.put_taken(call(), "w1", wrong))).code is ErrorCode.ARTIFACT_INVALID
+        assert (store.artifacts.usage()[0].used, files(tmp_path)) == (0, set())
+    assert stages(tmp_path) == []
+
+
+@pytest.mark.parametrize("limits", [{"artifacts": 1}, {"image_bytes": 600}], ids=["count", "bytes"])
+async def test_a_picture_that_does_not_fit_once_it_is_taken_is_refused(tmp_path: Path, limits: dict[str, int]) -> None:
+    """The bounds are the same as for a picture that was there before; the old one stays, and makes room if it may."""
+
+    async def taking() -> TakenImage:
+        await asyncio.sleep(0.02)
+        return TakenImage(png(500), PAGE, None)
+
+    async with store_at(tmp_path / "full", **limits) as store:
+        old = await put(store)
+        refusal = await refused(store.artifacts.put_taken(call(), "w1", taking))
+        assert (refusal.code, refusal.reason) == (ErrorCode.RESOURCE_EXHAUSTED, "quota_full")
+        assert files(tmp_path / "full") == {f"{old.id}.png"}
+        assert store.artifacts.usage()[0].used == 1
+    async with store_at(tmp_path / "giving", release_unpinned_images=True, **limits) as store:
+        await put(store)
+        new = await store.artifacts.put_taken(call(), "w1", taking)
+        assert files(tmp_path / "giving") == {f"{new.id}.png"}
+        assert store.artifacts.usage()[0].used == 1
+    assert [stage for stage, _ in stages(tmp_path / "giving")] == ["ready"]
 
 
 async def test_an_artifact_belongs_to_its_session(tmp_path: Path) -> None:
