@@ -13,6 +13,7 @@ from PIL import Image
 from browser.actions import locate
 from browser.errors import CaptureFailedError, ContextGoneError, RefusedError, StaleRefError, UnresponsiveError
 from browser.page import Page
+from browser.window import Window
 from browser.wire import ask
 from browser.world import World
 
@@ -71,14 +72,6 @@ class _Rect(msgspec.Struct, rename="camel"):
 class _Metrics(msgspec.Struct, rename="camel"):
     css_layout_viewport: _Rect = msgspec.field(default_factory=_Rect)
     css_content_size: _Rect = msgspec.field(default_factory=_Rect)
-
-
-class _Window(msgspec.Struct):
-    x: float = 0
-    y: float = 0
-    width: float = 0
-    height: float = 0
-    scale: float = 1
 
 
 class _Picture(msgspec.Struct):
@@ -163,8 +156,7 @@ async def capture(
     page.require_free()
     world = await page.main_world()
     if ref is None and not full_page:
-        # The picture is asked for first: its cost is mostly not the page's, which answers the other question meanwhile.
-        original, window = await asyncio.gather(_shoot(page, _FORMAT, deadline_s), _window(world))
+        original, window = await _shown(page, world, deadline_s)
         kind: Literal["viewport", "element", "full_page"] = "viewport"
         clip = (window.x, window.y, window.width, window.height)
         device_scale = window.scale
@@ -210,9 +202,12 @@ async def _measured(page: Page, world: World) -> tuple[_Metrics, float]:
     return metrics, scale
 
 
-async def _window(world: World) -> _Window:
-    await asyncio.sleep(0)
-    return await world.call("windowNow", shape=_Window)
+async def _shown(page: Page, world: World, deadline_s: float) -> tuple[bytes, Window]:
+    if page.window.known(world) is None:
+        # The picture is asked for first: its cost is mostly not the page's, which answers the other question meanwhile.
+        return await asyncio.gather(_shoot(page, _FORMAT, deadline_s), page.window.ask(world))
+    original = await _shoot(page, _FORMAT, deadline_s)
+    return original, page.window.known(world) or await page.window.ask(world)
 
 
 def _viewport_clip(metrics: _Metrics) -> tuple[float, float, float, float]:

@@ -15,6 +15,7 @@ from browser.inspector.keyboard import Keyboard
 from browser.snapshot.lines import Line, Walked, nodes_of
 from browser.snapshot.refs import Refs
 from browser.values import Found, FrameSummary, Node, Snapshot, Viewport
+from browser.window import WindowWatch
 from browser.wire import ATTACH_S, Faults, Nothing, RemoteObject, ask, listen, send
 from browser.world import World
 
@@ -129,6 +130,7 @@ class Page:
         self.refs = Refs()
         self.frames = FrameTree(self.session, self.faults, context.chromium.child, self._follow_up)
         self.ended = asyncio.Event()
+        self.window = WindowWatch(self)
         self.limitations: tuple[str, ...] = ()
         self.profile: Profile
         self.pending: Pending
@@ -356,7 +358,10 @@ class Page:
         await self.frames.adopt_separate()
         listed, omitted = self.frames.listed()
         worlds = [world for frame in listed if (world := self.frames.world(frame)) is not None]
-        walks = await asyncio.gather(*(self._frame_walk(world, most) for world in worlds))
+        if len(worlds) == 1:
+            walks = [await self._frame_walk(worlds[0], most)]
+        else:
+            walks = await asyncio.gather(*(self._frame_walk(world, most) for world in worlds))
         if not walks or walks[0] is None or worlds[0] is not main:
             return None
         self.refs.forget_documents(world.unique for world in worlds)

@@ -39,6 +39,33 @@ async def test_viewport_element_and_full_page_pictures(site: Site, page: Page) -
     assert await Probe(page).evaluate("scrollY") == 0
 
 
+async def test_a_picture_says_where_the_window_stands_however_it_came_there(site: Site, page: Page) -> None:
+    """A window that has not moved is not asked again; one that did is, though the page keeps its scrolls to itself."""
+    deaf = "for (const at of [window, document]) at.addEventListener('scroll', e => e.stopImmediatePropagation(), true)"
+    long = "<div style='height:3000px'></div><p>end</p>"
+    await visit(page, site.show(f"<script>{deaf}</script>{long}"))
+    probe = Probe(page)
+    world = await page.main_world()
+
+    async def at() -> tuple[float, float]:
+        return (await capture.capture(page)).clip[:2]
+
+    assert await at() == (0, 0)
+    assert page.window.known(world) is not None
+    for y in (300, 700):
+        await probe.evaluate(f"scrollTo(0, {y})")
+        assert await at() == (0, y)
+        assert await at() == (0, y)
+        assert page.window.known(world) is not None
+    await probe.evaluate(f"document.open(), document.write(`{long}`), document.close(), scrollTo(0, 40), 0")
+    assert await at() == (0, 40)
+    await probe.evaluate(f"{deaf}; scrollTo(0, 90)")
+    assert await at() == (0, 90)
+    assert page.window.known(await page.main_world()) is None
+    await visit(page, site.show(long))
+    assert await at() == (0, 0)
+
+
 async def test_pictures_are_bounded_and_the_original_is_whole(site: Site, page: Page) -> None:
     """A 25,000 pixel page of noise comes back under 300,000 bytes and 8,000 pixels; its original has full size."""
     body = """<style>body{margin:0}canvas{display:block}</style><canvas id=c width=1280 height=1500></canvas>
