@@ -16,6 +16,7 @@ from browser.port.acts import Effect
 from browser.snapshot.outline import quoted
 from browser.values import Acted
 from lomi.contract.browser import BrowserClickInput, BrowserFillInput, BrowserKeyInput, PageAction
+from lomi.contract.model import PendingObject
 
 _REF = re.compile(r"([dcx][1-9][0-9]{0,8})(?:-(accept|dismiss))?")
 _KEYS: dict[str, Literal["accept", "dismiss"]] = {"Enter": "accept", "Escape": "dismiss"}
@@ -82,6 +83,42 @@ def _answer_in(given: PageAction, asked: Asked) -> tuple[str, str | None]:
             return _KEYS[key], None
         case _:
             raise RefusedError("not_answerable", ref=asked.id)
+
+
+def dialog_object(dialog: Dialog, now: float) -> PendingObject:
+    """An open dialog."""
+    said = dialog.message[:160]
+    return PendingObject(
+        kind="dialog", id=dialog.id, type=dialog.kind, text=said, expires_in_ms=_left(dialog.deadline, now)
+    )
+
+
+def chooser_object(chooser: Chooser, now: float) -> PendingObject:
+    """An open file chooser."""
+    return PendingObject(
+        kind="chooser",
+        id=chooser.id,
+        multiple=chooser.multiple,
+        frame_id=chooser.frame,
+        expires_in_ms=_left(chooser.deadline, now),
+    )
+
+
+def download_object(download: Download, now: float) -> PendingObject:
+    """A download that the page began."""
+    return PendingObject(
+        kind="download",
+        id=download.id,
+        text=download.file_name[:80],
+        state=download.state,
+        reason=download.reason,
+        byte_length=download.byte_length,
+        expires_in_ms=_left(download.deadline, now),
+    )
+
+
+def _left(deadline: float, now: float) -> int:
+    return max(0, round((deadline - now) * 1000))
 
 
 def dialog_line(dialog: Dialog, now: float) -> str:

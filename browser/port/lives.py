@@ -16,6 +16,7 @@ from browser.port.lazy import LazyEngine
 from lomi.contract.browser import BrowserScreenshotInput
 from lomi.contract.codes import ErrorCode
 from lomi.contract.definition import ResourceKind
+from lomi.contract.model import PendingObject
 from lomi.contract.panel import RuntimeState
 from lomi.core.grant import EVERY, Grant
 from lomi.core.ids import GenerationId, LeaseId, PanelId
@@ -193,6 +194,16 @@ class Lives:
         if told:
             life.untold.clear()
         return lines
+
+    def popup_objects(self, page: Page) -> tuple[PendingObject, ...]:
+        """The popups of `popup_lines`, as values."""
+        life = self._lives.get(GenerationId(page.generation))
+        return tuple(self._popup_object(name) for name in life.untold if name in self._lives) if life else ()
+
+    def _popup_object(self, generation: GenerationId) -> PendingObject:
+        held, panel = self._ledger.lease(generation), self._lives[generation].panel
+        named = panel.id if panel else "?"
+        return PendingObject(kind="popup", id=named, browser_generation=generation, lease_id=held.id if held else None)
 
     def _popup_line(self, generation: GenerationId) -> str:
         held, panel = self._ledger.lease(generation), self._lives[generation].panel

@@ -8,7 +8,7 @@ from browser.page import Page
 from browser.port import views
 from browser.port.faults import reading
 from browser.port.lives import Lives
-from browser.port.seen import asked_lines
+from browser.port.seen import asked_lines, pending_objects
 from browser.port.videos import BrowserVideos
 from browser.snapshot.outline import found_outline
 from lomi.contract.artifact import ArtifactFound
@@ -23,6 +23,7 @@ from lomi.contract.browser import (
     UrlReached,
 )
 from lomi.contract.codes import ErrorCode
+from lomi.contract.model import PendingObject
 from lomi.core.port import Call, Ledger, Picture, Reply, StoredArtifact, TakenImage
 from lomi.core.refusal import Refusal
 
@@ -33,19 +34,30 @@ _MOST_EDGE = 4096
 _MOST_BYTES = 3 << 20
 
 
-async def snapshot_reply(page: Page, given: BrowserSnapshotInput, popups: tuple[str, ...]) -> Reply:
+async def snapshot_reply(
+    page: Page, given: BrowserSnapshotInput, popup_lines: tuple[str, ...], popups: tuple[PendingObject, ...]
+) -> Reply:
     """A snapshot with what the page asks for, or what a query finds over the whole document."""
     outline = given.form == "outline"
     snapshot = await page.snapshot(most=max(200, given.max_nodes))
+    pending = pending_objects(page, popups)
     if given.query is None:
-        data = views.snapshot_data(snapshot, given, outline=outline, most=given.max_nodes, most_bytes=given.max_bytes)
-        return Reply(data=data, text="\n".join((*popups, *asked_lines(page), views.snapshot_text(snapshot))))
+        data = views.snapshot_data(
+            snapshot, given, outline=outline, most=given.max_nodes, most_bytes=given.max_bytes, pending=pending
+        )
+        return Reply(data=data, text="\n".join((*popup_lines, *asked_lines(page), views.snapshot_text(snapshot))))
     by_role = given.query in _ROLES
     found = await page.find(
         role=given.query if by_role else "", text="" if by_role else given.query, most=given.max_nodes
     )
     data = views.snapshot_data(
-        snapshot, given, outline=outline, most=given.max_nodes, most_bytes=given.max_bytes, found=found
+        snapshot,
+        given,
+        outline=outline,
+        most=given.max_nodes,
+        most_bytes=given.max_bytes,
+        found=found,
+        pending=pending,
     )
     return Reply(data=data, text=f"navigationId {snapshot.navigation_id}\n{found_outline(found)}")
 
@@ -94,7 +106,8 @@ class BrowserReads:
         """What the page offers."""
         with reading():
             page = self._page(call)
-            return await snapshot_reply(page, call.input, self._lives.popup_lines(page, told=False))
+            popups = self._lives.popup_lines(page, told=False)
+            return await snapshot_reply(page, call.input, popups, self._lives.popup_objects(page))
 
     async def wait(self, call: Call[BrowserWaitInput]) -> Reply:
         """Wait for a condition; absence is only said with a snapshot that proves it."""

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Literal
 
+import msgspec
+
 from browser.capture import Capture
 from browser.logs import LogPage
 from browser.network import NetworkEntry, NetworkPage
@@ -24,7 +26,7 @@ from lomi.contract.browser import (
     Viewport,
 )
 from lomi.contract.browser_files import BrowserDownloadInput
-from lomi.contract.model import Observation
+from lomi.contract.model import Observation, PendingObject
 
 _ELEMENT_BYTES = 160
 """What one element costs beside its name: keys, ref, role, states."""
@@ -81,6 +83,7 @@ def snapshot_data(
     most: int = 100,
     most_bytes: int = 16_384,
     found: Found | None = None,
+    pending: tuple[PendingObject, ...] = (),
 ) -> BrowserSnapshot:
     """A snapshot in the form that was asked for; with a query, the nodes that were found."""
     nodes = found.nodes if found is not None else snapshot.nodes
@@ -112,6 +115,7 @@ def snapshot_data(
         omitted=max(0, total - shown) if outline else 0,
         truncated=shown < total or snapshot.cut,
         omitted_frames=snapshot.omitted_frames,
+        pending=pending or msgspec.UNSET,
         limitations=snapshot.limitations,
     )
 

@@ -23,6 +23,7 @@ from lomi.contract.model import (
     Model,
     PanelInput,
     PanelKeyed,
+    PendingObject,
     Result,
     RevisedInput,
     SnapshotForm,
@@ -159,7 +160,10 @@ class PageElement(Model, frozen=True, kw_only=True):
 
 
 class BrowserSnapshot(Data, frozen=True, kw_only=True, tag_field="kind", tag="browser_snapshot"):
-    """The page as it was. In outline form `elements` is empty and `omitted` counts what the outline left out."""
+    """The page as it was. In outline form `elements` is empty and `omitted` counts what the outline left out.
+
+    `pending` is there where the page asks for something or has begun it, as in an observation.
+    """
 
     workspace_id: str
     panel_id: str
@@ -177,6 +181,7 @@ class BrowserSnapshot(Data, frozen=True, kw_only=True, tag_field="kind", tag="br
     omitted: int = 0
     truncated: bool
     omitted_frames: int
+    pending: tuple[PendingObject, ...] | msgspec.UnsetType = msgspec.UNSET
     limitations: tuple[str, ...]
 
 
@@ -463,6 +468,7 @@ TOOLS = (
             "Values are never returned; the length of private ones neither.",
             "At most 16 frames, 4 deep, inside the granted origins.",
             "`form` is `elements` by default, `outline` in the qa profile.",
+            "Dialogs, choosers, popups and running downloads are in `pending`, as in an observation: id, expiresInMs.",
         ),
     ),
     define(

@@ -90,12 +90,34 @@ class Failure(Result, frozen=True, kw_only=True, tag_field="kind", tag="failure"
     details: Details | None = None
 
 
+class PendingObject(Model, frozen=True, kw_only=True, omit_defaults=True):
+    """A dialog, file chooser, download or popup of a page, as its line says it.
+
+    `id` is what an answer names: a ref of the acting tools, a `downloadId`, the panel of a popup. After `expires_in_ms`
+    a dialog gets its default, a chooser lapses and a download's bytes go; a popup stays. `text` is page text: the
+    message of a dialog (of `type` alert, confirm, prompt or beforeunload), the name of a file.
+    """
+
+    kind: Literal["dialog", "chooser", "download", "popup"]
+    id: str
+    expires_in_ms: int | None = None
+    type: str | None = None
+    text: str | None = None
+    state: Literal["running", "done", "failed"] | None = None
+    reason: str | None = None
+    byte_length: int | None = None
+    multiple: bool = False
+    frame_id: str | None = None
+    browser_generation: str | None = None
+    lease_id: str | None = None
+
+
 class Observation(Model, frozen=True, kw_only=True, omit_defaults=True):
     """What was seen after an effect: never stored, no part of the result.
 
     `lines` are the short rendering, newest facts first; `settled` says whether the target came to rest within the
     bound; `truncated` that lines were left out; `domain_revision` is there where the layout has changed since this
-    session was told its revision last.
+    session was told its revision last; `pending` is what a page asks for or has begun, at most 32.
     """
 
     settled: bool
@@ -104,6 +126,7 @@ class Observation(Model, frozen=True, kw_only=True, omit_defaults=True):
     navigation_id: str | None = None
     focused: str | None = None
     domain_revision: str | None = None
+    pending: tuple[PendingObject, ...] = ()
     truncated: bool = False
     limitations: tuple[str, ...] = ()
 

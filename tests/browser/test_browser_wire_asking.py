@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -62,6 +63,14 @@ def named(said: Answered, head: str) -> str:
     return line[len(head) :].split()[0].rstrip(":")
 
 
+def pending(held: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The one thing of this kind in an observation or a snapshot, without the time left, which is within its bound."""
+    (found,) = [dict(one) for one in held["pending"] if one["kind"] == kind]
+    most = {"dialog": 60_000, "chooser": 120_000, "download": 600_000}.get(kind)
+    assert most is None or most - 30_000 < found.pop("expiresInMs") <= most
+    return found
+
+
 def answering(said: Answered, page: WirePage, ref: str) -> dict[str, str]:
     """The fields of an act on what an observation listed."""
     seen = said.data["observation"]
@@ -77,6 +86,8 @@ async def test_a_dialog_blocks_only_its_page_and_is_answered_by_its_id(qa: Agent
     asked = await page.act("click", **ask)
     dialog = named(asked, "dialog ")
     assert any('confirm "Sure?"' in line and f"click {dialog}-accept" in line for line in lines(asked))
+    one = {"kind": "dialog", "id": dialog, "type": "confirm", "text": "Sure?"}
+    assert pending(asked.data["observation"], "dialog") == one
     for refused in (
         await page.act("click", **ask),
         await qa.call("lomi_browser_snapshot", page.target()),
@@ -92,6 +103,8 @@ async def test_a_dialog_blocks_only_its_page_and_is_answered_by_its_id(qa: Agent
     assert time.monotonic() - began < 1
     answered = await page.act("click", **answering(asked, page, dialog + "-accept"))
     assert any('"confirmed true"' in line for line in lines(answered))
+    assert "pending" not in answered.data["observation"]
+    assert "pending" not in await page.snapshot()
     gone = await page.act("click", **answering(asked, page, dialog + "-accept"))
     assert gone.short == "TARGET_NOT_FOUND (no_such_dialog)"
 
@@ -170,6 +183,10 @@ async def test_a_file_chooser_is_dismissed_or_answered_by_an_upload(qa: Agent, w
     page = await WirePage.open(qa, site.origin + "/")
     first = await page.click("Pick")
     chooser = named(first, "file chooser ")
+    one = {"kind": "chooser", "id": chooser, "frameId": "main"}
+    looked = (await page.snapshot(), await qa.ask("lomi_browser_snapshot", **page.target(), query="Pick"))
+    for held in (first.data["observation"], looked[0], looked[1].data):
+        assert pending(held, "chooser") == one
     dropped = await page.act("click", **answering(first, page, f"{chooser}-dismiss"))
     assert dropped.short == "receipt succeeded/complete", dropped.raw
     second = await page.click("Pick")
@@ -191,6 +208,8 @@ async def test_a_download_of_the_page_is_had_by_its_id(qa: Agent, site: FileSite
     clicked = await page.click("Get")
     download = named(clicked, "download ")
     assert any('"note.bin"' in line for line in lines(clicked))
+    begun = pending(clicked.data["observation"], "download")
+    assert (begun["id"], begun["text"]) == (download, "note.bin")
     kept = await page.download("about:blank", downloadId=download)
     assert kept.short == "receipt succeeded/complete", kept.raw
     assert kept.result["artifact"]["sha256"] == sha256(70_000)
@@ -209,6 +228,8 @@ async def test_a_popup_is_a_panel_of_its_own(qa: Agent, site: FileSite) -> None:
         seen = await page.act("scroll", **document, deltaX=0, deltaY=0)
     (line,) = found
     told = dict(part.split(" ") for part in line.removeprefix("popup: ").split(", "))
+    one = {"kind": "popup", "id": told["panelId"], **{name: told[name] for name in ("browserGeneration", "leaseId")}}
+    assert pending(seen.data["observation"], "popup") == one
     listed = (await qa.ask("lomi_panel_list", workspaceId=qa.workspace)).data
     (row,) = [row for row in listed["items"] if row["id"] == told["panelId"]]
     assert seen.data["observation"]["domainRevision"] == listed["domainRevision"]

@@ -36,7 +36,7 @@ NEW_FIELDS = {
 """Optional fields that tools gain beyond the recorded ones."""
 NEW_OUTPUT = {
     "status": {"usage"},
-    "browser_snapshot": {"omitted"},
+    "browser_snapshot": {"omitted", "pending"},
     "browser_logs": {"artifact"},
     "android_snapshot": {"omitted"},
 }
