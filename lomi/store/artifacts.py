@@ -64,6 +64,8 @@ class _Row(NamedTuple):
     holding: Holding
     reserved: "asyncio.Future[None]"
     leaving: list[str]
+    named: "asyncio.Future[int] | None" = None
+    """The descriptor of its file, where that has its final name before there are any bytes."""
 
 
 def _random_id() -> str:
@@ -118,14 +120,18 @@ class ArtifactStore:
         try:
             taken = await taking()
             reserving.cancel()
-            if rows and not self._grown(rows[0].holding, len(taken.png)):
-                await self._abandon(rows.pop().holding)
-            return await self._keep_image(call, taken, rows[0] if rows else None)
+            fits = bool(rows) and self._grown(rows[0].holding, len(taken.png))
+            if rows and not fits:
+                await self._abandon_early(rows[0])
+            return await self._keep_image(call, taken, rows[0] if fits else None)
         except BaseException:
             reserving.cancel()
             if rows:
-                await self._abandon(rows[0].holding)
+                await self._abandon_early(rows[0])
             raise
+        finally:
+            if rows:
+                await _shut(rows[0].named)
 
     async def _keep_image(self, call: Call[Any], taken: TakenImage, early: "_Row | None" = None) -> StoredArtifact:
         png, source, geometry = taken
@@ -195,6 +201,10 @@ class ArtifactStore:
             await _over(opening)
             if opening.exception() is None:
                 os.close(opening.result())
+
+    def _filled(self, descriptor: int, content: bytes) -> Copied:
+        self._blobs.fill(descriptor, content)
+        return Copied(len(content), _sha256(content))
 
     def _written(self, holding: Holding, content: bytes) -> Copied:
         self._blobs.write(holding.id, content)
@@ -361,7 +371,9 @@ class ArtifactStore:
         now_s = int(self._clock.time())
         holding = self._new_holding(call, "image", 0, now_s)
         if self._fits(holding, now_s):
-            rows.append(self._take_room(holding, workspace_id, now_s))
+            row = self._take_room(holding, workspace_id, now_s)
+            named = asyncio.get_running_loop().run_in_executor(None, self._blobs.name, holding.id, "image")
+            rows.append(row._replace(named=named))
 
     def _grown(self, holding: Holding, length: int) -> bool:
         """Count a holding with its bytes; False when something would have to leave for them, or nothing can."""
@@ -399,7 +411,11 @@ class ArtifactStore:
 
     async def _written_beside(self, row: "_Row", holding: Holding, content: bytes) -> Copied:
         """Make row and bytes durable side by side: a crash leaves one, both or none of them, and no ready row."""
-        written = asyncio.get_running_loop().run_in_executor(None, self._written, holding, content)
+        loop = asyncio.get_running_loop()
+        if row.named is None:
+            written = loop.run_in_executor(None, self._written, holding, content)
+        else:
+            written = loop.run_in_executor(None, self._filled, await _whole(row.named), content)
         try:
             await self._reserved(row)
             return await asyncio.shield(written)
@@ -432,6 +448,11 @@ class ArtifactStore:
         self._database.write(partial(artifact_rows.delete, artifact_ids=[holding.id]), single=True)
         with contextlib.suppress(OSError):
             await _thread(self._blobs.remove, holding.id)
+
+    async def _abandon_early(self, row: _Row) -> None:
+        if row.named is not None:
+            await _over(row.named)
+        await self._abandon(row.holding)
 
     async def _wire(self, artifact_id: str) -> bytes | None:
         try:
@@ -470,12 +491,23 @@ async def open_artifacts(
 
 async def _thread(work: Callable[..., T], *arguments: Any) -> T:
     """Run `work` in a thread and leave, even when cancelled, only when it is done: nobody writes any more then."""
-    running = asyncio.get_running_loop().run_in_executor(None, partial(work, *arguments))
+    return await _whole(asyncio.get_running_loop().run_in_executor(None, partial(work, *arguments)))
+
+
+async def _whole(running: "asyncio.Future[T]") -> T:
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         await _over(running)
         raise
+
+
+async def _shut(named: "asyncio.Future[int] | None") -> None:
+    """Close the descriptor that a thread opened, if it did."""
+    if named is not None:
+        await _over(named)
+        if named.exception() is None:
+            os.close(named.result())
 
 
 async def _over(running: "asyncio.Future[Any]") -> None:

@@ -1,5 +1,7 @@
 """The files of artifacts: `<id>.stage` while written, `<id>` plus its ending once durable, which a row then makes true.
 
+Of a picture that is still to be taken the final name is durable first, and the bytes under it then.
+
 All functions block; call them through `asyncio.to_thread`.
 """
 
@@ -31,16 +33,30 @@ class Blobs:
         """Create the stage file and return its descriptor, which the caller closes."""
         return os.open(self.path / f"{artifact_id}.stage", _NEW, 0o600)
 
+    def name(self, artifact_id: str, artifact_class: str) -> int:
+        """Create the file under its final name, empty, the name durable; its descriptor, which the caller closes."""
+        descriptor = os.open(self.final(artifact_id, artifact_class), _NEW, 0o600)
+        try:
+            self._sync()
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
     def write(self, artifact_id: str, content: bytes) -> None:
         """Create the stage file whole and durable."""
         descriptor = self.begin(artifact_id)
         try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
+            self.fill(descriptor, content)
         finally:
             os.close(descriptor)
+
+    def fill(self, descriptor: int, content: bytes) -> None:
+        """Write all bytes of a new file, and make them durable."""
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
 
     def publish(self, artifact_id: str, artifact_class: str) -> None:
         """Give the staged bytes their final name, durably; without a row that promises them `recover` takes it away."""

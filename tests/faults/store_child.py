@@ -20,7 +20,7 @@ from lomi.contract.model import Input
 from lomi.core.failpoints import Failpoints
 from lomi.core.grant import Grant
 from lomi.core.ids import ProjectId, SessionId, WorkspaceId
-from lomi.core.port import Call, Workspace
+from lomi.core.port import Call, TakenImage, Workspace
 from lomi.store import NewReceipt, Store
 
 SOURCE = AndroidSource(workspace_id="w1", panel_id="p1", device_id="d1", generation="g1")
@@ -113,6 +113,18 @@ async def image(store: Store) -> None:
         say("stored", stored.id)
 
 
+async def taken(store: Store) -> None:
+    """Store pictures for ever that are still to be taken."""
+    for number in range(1000):
+
+        async def taking(number: int = number) -> TakenImage:
+            await asyncio.sleep(0.02)
+            return TakenImage(png(number, 5000), SOURCE, None)
+
+        stored = await store.artifacts.put_taken(call(), "w1", taking)
+        say("stored", stored.id)
+
+
 async def hold(store: Store) -> None:
     """Own the home until stdin ends."""
     say("owned", store.namespace_uuid)
@@ -131,7 +143,7 @@ async def main(role: str, home: Path) -> None:
                 os.read(int(os.environ["KEEP"]), 1)
                 os._exit(0)
             say("forked", child)
-        await {"write": write, "image": image, "hold": hold, "fork": hold}[role](store)
+        await {"write": write, "image": image, "taken": taken, "hold": hold, "fork": hold}[role](store)
 
 
 if __name__ == "__main__":

@@ -137,12 +137,13 @@ async def ended(pid: int, release: int) -> None:
     ("point", "whole"),
     [("artifact_reserved:2", 1), ("artifact_staged:2", 1), ("artifact_ready:2", 2), ("artifact_final:2", 2)],
 )
+@pytest.mark.parametrize("role", ["image", "taken"])
 async def test_a_process_killed_at_a_stage_leaves_a_whole_artifact_or_none(
-    tmp_path: Path, point: str, whole: int
+    tmp_path: Path, point: str, whole: int, role: str
 ) -> None:
     """Kill -9 at each stage of the second picture: before its row is ready it is gone, afterwards it is whole."""
     home = tmp_path
-    async with child("image", home, LOMI_FAILPOINT=point) as process:
+    async with child(role, home, LOMI_FAILPOINT=point) as process:
         acknowledged = await said(process)
         assert process.returncode == -signal.SIGKILL
     assert [word for word, _ in acknowledged] == ["stored"]

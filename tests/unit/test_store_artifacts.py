@@ -157,12 +157,13 @@ async def reserved(home: Path) -> None:
 
 
 async def test_the_row_of_a_picture_is_durable_while_the_picture_is_taken(tmp_path: Path) -> None:
-    """Its row is there before its bytes are, and it turns ready with them; a restart finds it as any other."""
+    """Row and name are there before the bytes, and it turns ready with them; a restart finds it as any other."""
     content = png(500)
 
     async def taking() -> TakenImage:
         await reserved(tmp_path)
-        assert (await asyncio.to_thread(stages, tmp_path), files(tmp_path)) == ([("reserved", 0)], set())
+        assert await asyncio.to_thread(stages, tmp_path) == [("reserved", 0)]
+        assert all(not path.stat().st_size for path in (tmp_path / "agent-control" / "artifacts").iterdir())
         return TakenImage(content, PAGE, None)
 
     async with store_at(tmp_path) as store:
@@ -328,27 +329,41 @@ async def test_a_failed_artifact_gives_its_reservation_back(tmp_path: Path) -> N
         assert len(files(tmp_path / "home")) == 1
 
 
-@pytest.mark.parametrize("kind", ["bytes", "stream"])
+@pytest.mark.parametrize("kind", ["bytes", "stream", "taken"])
 @pytest.mark.parametrize("times", [1, 3])
 async def test_no_cancellation_leaves_while_a_thread_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, times: int
 ) -> None:
     """Cancelled, and again while that waits for the disk: no file and no descriptor is left, and nothing is counted."""
-    begun, go, begin = threading.Event(), threading.Event(), Blobs.begin
+    begun, go, begin, name = threading.Event(), threading.Event(), Blobs.begin, Blobs.name
 
     def slowly(self: Blobs, artifact_id: str) -> int:
         begun.set()
         go.wait(10)
         return begin(self, artifact_id)
 
+    def named_slowly(self: Blobs, artifact_id: str, artifact_class: str) -> int:
+        begun.set()
+        go.wait(10)
+        return name(self, artifact_id, artifact_class)
+
     monkeypatch.setattr(Blobs, "begin", slowly)
+    monkeypatch.setattr(Blobs, "name", named_slowly)
+
+    async def taking() -> TakenImage:
+        await asyncio.to_thread(begun.wait, 10)
+        return TakenImage(png(), PAGE, None)
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"x" * KIB
 
     async with store_at(tmp_path) as store:
-        work = put(store) if kind == "bytes" else store.artifacts.put_stream(call(), pieces(), PAGE, most=KIB)
-        held, putting = descriptors(), asyncio.ensure_future(work)
+        work = {
+            "bytes": lambda: put(store),
+            "stream": lambda: store.artifacts.put_stream(call(), pieces(), PAGE, most=KIB),
+            "taken": lambda: store.artifacts.put_taken(call(), "w1", taking),
+        }[kind]
+        held, putting = descriptors(), asyncio.ensure_future(work())
         await asyncio.to_thread(begun.wait, 10)
         for _ in range(times):
             putting.cancel()
