@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import stat
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -42,11 +43,9 @@ class LineReader:
         self._line_seconds = line_seconds
         self._buffer = bytearray()
         self._begun: float | None = None
-        # epoll has no regular files; they never make anyone wait for long either.
-        self._plain_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        self._chunk: bytes | None = None
-        self._awaited: asyncio.Future[None] | None = None
+        self._awaited: asyncio.Future[bytes] | None = None
         self._watching = False
+        self._can_be_watched = _can_be_watched(descriptor)
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield lines without their ends until the input ends; an unfinished last line is dropped.
@@ -54,36 +53,36 @@ class LineReader:
         Raises:
             LineRefusedError: too long or too slow.
         """
-        if not self._plain_file:
+        if self._can_be_watched:
             os.set_blocking(self._descriptor, False)
+        searched = 0
         try:
-            async for line in self._cut():
-                yield line
+            while True:
+                end = self._buffer.find(b"\n", searched)
+                if end >= 0:
+                    searched = 0
+                    yield self._cut(end)
+                    # The client may have begun the next line while nobody read: its time runs from now on.
+                    self._begun = asyncio.get_running_loop().time() if self._buffer else None
+                    continue
+                searched = len(self._buffer)
+                if searched > MAX_LINE:
+                    raise LineRefusedError("a line is at most 8 MiB")
+                chunk = await self._more()
+                if not chunk:
+                    return
+                if self._begun is None:
+                    self._begun = asyncio.get_running_loop().time()
+                self._buffer += chunk
         finally:
             self._watch(wanted=False)
 
-    async def _cut(self) -> AsyncIterator[bytes]:
-        searched = 0
-        while True:
-            end = self._buffer.find(b"\n", searched)
-            if end >= 0:
-                line = bytes(self._buffer[:end])
-                del self._buffer[: end + 1]
-                searched = 0
-                self._begun = asyncio.get_running_loop().time() if self._buffer else None
-                if len(line) > MAX_LINE:
-                    raise LineRefusedError("a line is at most 8 MiB")
-                yield line
-                continue
-            searched = len(self._buffer)
-            if searched > MAX_LINE:
-                raise LineRefusedError("a line is at most 8 MiB")
-            chunk = await self._more()
-            if not chunk:
-                return
-            if self._begun is None:
-                self._begun = asyncio.get_running_loop().time()
-            self._buffer += chunk
+    def _cut(self, end: int) -> bytes:
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        if len(line) > MAX_LINE:
+            raise LineRefusedError("a line is at most 8 MiB")
+        return line
 
     async def _more(self) -> bytes:
         deadline = None if self._begun is None else self._begun + self._line_seconds
@@ -94,36 +93,30 @@ class LineReader:
             raise LineRefusedError("a line must end within 5 s of its first byte") from None
 
     async def _read(self) -> bytes:
-        if self._plain_file:
+        if not self._can_be_watched:
             return os.read(self._descriptor, _CHUNK)
-        while self._chunk is None:
-            self._watch(wanted=True)
-            self._awaited = asyncio.get_running_loop().create_future()
-            try:
-                await self._awaited
-            finally:
-                self._awaited = None
-        chunk, self._chunk = self._chunk, None
-        return chunk
+        self._watch(wanted=True)
+        self._awaited = asyncio.get_running_loop().create_future()
+        try:
+            return await self._awaited
+        finally:
+            self._awaited = None
 
     def _readable(self) -> None:
-        """Read when the loop says so. It stays told of the next chunk only while somebody takes this one."""
-        if self._chunk is not None:
+        """Read for whoever waits. Nobody does while a line is on its way: then the pipe holds what comes."""
+        if self._awaited is None or self._awaited.done():
             self._watch(wanted=False)
             return
         try:
-            self._chunk = os.read(self._descriptor, _CHUNK)
+            chunk = os.read(self._descriptor, _CHUNK)
         except BlockingIOError:
             return
-        except ConnectionResetError:
-            self._chunk = b""
-        if self._awaited is None or not self._chunk:
-            self._watch(wanted=False)
-        if self._awaited is not None and not self._awaited.done():
-            self._awaited.set_result(None)
+        except OSError:  # the peer reset it, the terminal is gone: nothing more comes
+            chunk = b""
+        self._awaited.set_result(chunk)
 
     def _watch(self, *, wanted: bool) -> None:
-        if wanted is self._watching or self._plain_file:
+        if wanted is self._watching:
             return
         self._watching = wanted
         loop = asyncio.get_running_loop()
@@ -131,6 +124,14 @@ class LineReader:
             loop.add_reader(self._descriptor, self._readable)
         else:
             loop.remove_reader(self._descriptor)
+
+
+def _can_be_watched(descriptor: int) -> bool:
+    """What epoll refuses (a regular file, /dev/null) never makes a reader wait for long."""
+    with select.epoll() as watched, suppress(PermissionError):
+        watched.register(descriptor)
+        return True
+    return False
 
 
 class LineWriter:

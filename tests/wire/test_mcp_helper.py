@@ -299,6 +299,16 @@ async def test_a_file_as_input(tmp_path: Path) -> None:
         assert [json.loads(line)["id"] for line in said.splitlines()] == ["opening", 0, 1, 2]
 
 
+async def test_no_input_at_all(tmp_path: Path) -> None:
+    """With /dev/null as stdin, as a service gets it, the helper ends at once and in good order."""
+    async with broker(tmp_path, FakeBackend()) as endpoint:
+        command = (sys.executable, "-m", "lomi.mcp.helper", *helper_arguments(endpoint))
+        nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=pipe)
+        assert await asyncio.wait_for(process.communicate(), 20) == (b"", b"")
+        assert process.returncode == 0
+
+
 async def test_the_token_is_proven_and_not_sent(tmp_path: Path) -> None:
     """The client token reaches the broker as a proof only, and is gone from the helper's environment."""
     proofs: list[bool] = []

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
+import pty
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from lomi.core.json_text import DuplicateKeyError, MalformedJsonError, read_object
 from lomi.mcp.journal import Journal, answers
 from lomi.mcp.lines import RefusedLine, read_line
-from lomi.mcp.stdio import LineWriter
+from lomi.mcp.stdio import LineReader, LineWriter
 
 JSON = st.recursive(
     st.none()
@@ -161,3 +163,55 @@ async def test_a_line_goes_out_in_the_step_that_sends_it() -> None:
     finally:
         os.close(incoming)
         os.close(outgoing)
+
+
+async def test_nothing_is_read_while_a_line_is_on_its_way() -> None:
+    """A client that floods meanwhile is held back by its pipe, whose room is all it gets."""
+    incoming, outgoing = os.pipe()
+    os.set_blocking(outgoing, False)
+    taken = 0
+    try:
+        os.write(outgoing, b"first\n")
+        lines = LineReader(incoming).lines()
+        assert await anext(lines) == b"first"
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                taken += os.write(outgoing, b"x" * 4096)
+                await asyncio.sleep(0)
+        assert taken == fcntl.fcntl(outgoing, fcntl.F_GETPIPE_SZ)
+        os.close(outgoing)
+        assert [line async for line in lines] == []
+    finally:
+        os.close(incoming)
+
+
+async def test_a_line_that_came_while_nobody_read_is_not_too_slow() -> None:
+    """The time that the line before it was on its way for is not the client's."""
+    incoming, outgoing = os.pipe()
+    said = []
+    try:
+        os.write(outgoing, b"first\nse")
+        async for line in LineReader(incoming, line_seconds=0.5).lines():
+            said.append(line)
+            for piece in (b"co", b"nd\n") if len(said) == 1 else ():
+                os.write(outgoing, piece)
+                await asyncio.sleep(0.3)
+            if len(said) == 2:
+                os.close(outgoing)
+        assert said == [b"first", b"second"]
+    finally:
+        os.close(incoming)
+
+
+async def test_a_terminal_that_is_gone_is_the_end_of_input() -> None:
+    """The read fails then; nobody may wait for it, or ask for it again and again."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(theirs, b"first\r\n")
+        lines = LineReader(ours).lines()
+        assert (await anext(lines)).rstrip() == b"first"
+        os.close(theirs)
+        async with asyncio.timeout(5):
+            assert [line async for line in lines] == []
+    finally:
+        os.close(ours)
