@@ -1,6 +1,7 @@
 """The frames of one page: keys, documents, isolated worlds, and the protocol sessions of frames in other processes."""
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from browser.wire import ATTACH_S, DOM_DEADLINE_S, Faults, Nothing, ask, listen,
 from browser.world import SOURCE, WORLD_NAME, World
 
 Work = Coroutine[object, object, None]
+
+_IF_BARE = f"if (!globalThis.lomi) {{ {SOURCE} }} 0"
 
 MOST_FRAMES = 16
 DEEPEST_FRAME = 4
@@ -132,6 +135,7 @@ class Place(NamedTuple):
         return self.x + x * self.scale_x, self.y + y * self.scale_y
 
 
+@functools.lru_cache(maxsize=64)
 def origin_of(url: str) -> str:
     """Scheme, host and effective port of an http(s) address; ``null`` for everything else."""
     parts = urlsplit(url)
@@ -146,6 +150,10 @@ class FrameTree:
     """Keeps the frames of one page current from protocol events.
 
     Keys are ``main`` and ``f1``, ``f2``, … in order of first sight; a key is never given to another frame.
+
+    Attributes:
+        bare: the document that is there at the start is blank and nobody's script can reach it. It gets no script of
+            ours before somebody looks at it, which few ever do: they go elsewhere first.
     """
 
     def __init__(
@@ -153,6 +161,7 @@ class FrameTree:
     ) -> None:
         self.session = session
         self.main_id = ""
+        self.bare = False
         self.facts: dict[str, FrameFacts] = {}
         self.scripts: list[str] = []
         self.on_navigated: Callable[[FrameFacts], None] = lambda _facts: None
@@ -162,6 +171,8 @@ class FrameTree:
         self._child = child
         self._spawn = spawn
         self._worlds: dict[str, World] = {}
+        self._dressing = False
+        self._undressed: World | None = None
         self._sessions: dict[str, Session] = {}
         self._local_roots: dict[Session, str] = {}
         self._keys: dict[str, str] = {}
@@ -220,13 +231,16 @@ class FrameTree:
 
     async def _begun(self, session: Session) -> None:
         """All that must be in place before the target's first script, in this order, and then its start."""
+        bare = self.bare and session is self.session
         scripts: list[dict[str, object]] = [{"source": script} for script in self.scripts]
         scripts.insert(0, {"source": SOURCE, "worldName": WORLD_NAME})
         first = "Page.addScriptToEvaluateOnNewDocument"
+        planted = [send(session, first, {**s, "runImmediately": not bare}, deadline_s=ATTACH_S) for s in scripts]
+        # This makes the blank document's context, into which scripts that are there would go.
+        enabled = send(session, "Runtime.enable", deadline_s=ATTACH_S)
         await asyncio.gather(
             send(session, "Page.enable", deadline_s=ATTACH_S),
-            *(send(session, first, {**script, "runImmediately": True}, deadline_s=ATTACH_S) for script in scripts),
-            send(session, "Runtime.enable", deadline_s=ATTACH_S),
+            *((enabled, *planted) if bare else (*planted, enabled)),
             send(session, "Target.setAutoAttach", _SEPARATE, deadline_s=ATTACH_S),
             send(session, "Runtime.runIfWaitingForDebugger", deadline_s=ATTACH_S),
         )
@@ -291,9 +305,33 @@ class FrameTree:
         if context.name != WORLD_NAME:
             return
         frame = context.aux_data.frame_id
-        self._worlds[frame] = World(session, context.id, context.unique_id, frame)
+        world = World(session, context.id, context.unique_id, frame)
         self._sessions[frame] = session
+        if self._dressing and frame == self.main_id:
+            self._undressed = world
+            return
+        self.bare = self.bare and frame != self.main_id
+        self._worlds[frame] = world
         self._wake()
+
+    async def _dress(self) -> None:
+        """Bring our script into the bare document; one that comes meanwhile has it already."""
+        try:
+            with suppress(ContextGoneError):
+                made = {"frameId": self.main_id, "worldName": WORLD_NAME}
+                await send(self.session, "Page.createIsolatedWorld", made)
+            while (world := self._undressed) is not None:
+                with suppress(ContextGoneError):
+                    run = {"contextId": world.context_id, "expression": _IF_BARE}
+                    await send(self.session, "Runtime.evaluate", run)
+                    if self._undressed is world:
+                        self.bare = False
+                        self._worlds[world.frame_id] = world
+                        self._wake()
+                if self._undressed is world:
+                    self._undressed = None
+        finally:
+            self._dressing = False
 
     def _wake(self) -> None:
         self._arrived.set()
@@ -309,6 +347,9 @@ class FrameTree:
                 self._scripts.clear()
             else:
                 self._scripts.pop(context_id, None)
+        bare = self._undressed
+        if bare is not None and session is self.session and context_id in {None, bare.context_id}:
+            self._undressed = None
         for frame, world in list(self._worlds.items()):
             if world.session is session and context_id in {None, world.context_id}:
                 world.gone.set()
@@ -379,6 +420,9 @@ class FrameTree:
         try:
             async with asyncio.timeout(deadline_s):
                 while (world := self._worlds.get(self.main_id)) is None:
+                    if self.bare and not self._dressing:
+                        self._dressing = True
+                        self._spawn(self._dress())
                     await self._arrived.wait()
                 return world
         except TimeoutError:

@@ -69,8 +69,6 @@ class Profile:
         self.egress = egress
         self.guarded = guarded
         self.trace = Trace(self)
-        # The proxy admits hosts there that documents may not come from: no window may open.
-        self._sealed = egress is not None and bool(egress.grant.resources)
         self._engine = engine
         self._viewport = viewport
         self._clock = clock
@@ -79,9 +77,20 @@ class Profile:
         context.on_target = self._target
         context.on_download = self._download
 
+    @property
+    def _sealed(self) -> bool:
+        """Whether the proxy admits hosts that documents may not come from: then no window may open."""
+        return self.egress is not None and bool(self.egress.grant.resources)
+
     def admits(self, url: str) -> bool:
         """Whether a document of this address may be shown here."""
         return self.guarded is None or self.guarded(url)
+
+    def rename(self, page: Page, generation: str) -> None:
+        """Give a page the name of another life; only before anybody knows it by the one that it has."""
+        for known in (self.pages, self._engine.pages):
+            known[generation] = known.pop(page.generation)
+        page.generation = generation
 
     async def first(self, generation: str) -> Page:
         """The page the context was opened for; the caller holds its place. The context goes if there is no page."""
@@ -105,7 +114,7 @@ class Profile:
     async def _first_page(self, generation: str, credential: Credential | None) -> Page:
         async with asyncio.timeout(ATTACH_S):
             target = await self._first_target
-        return await self._bind(target, generation, credential)
+        return await self._bind(target, generation, credential, bare=True)
 
     def _target(self, target: Target) -> None:
         if not self._first_target.done():
@@ -125,10 +134,13 @@ class Profile:
                 return True
         return False
 
-    async def _bind(self, target: Target, generation: str, credential: Credential | None = None) -> Page:
+    async def _bind(
+        self, target: Target, generation: str, credential: Credential | None = None, *, bare: bool = False
+    ) -> Page:
         engine = self._engine
         page = Page(generation=generation, context=self.context, target=target, tasks=engine.tasks, clock=self._clock)
         page.limitations = engine.limitations
+        page.frames.bare = bare
         page.profile = self
         page.pending = Pending(page)
         page.logs = Logs(page)

@@ -1,11 +1,14 @@
 """What a snapshot shows, what it never shows, and how little it costs to read."""
 
+import asyncio
+
 import pytest
 from browser_probe import Probe
 from browser_site import Site, html
 from browser_steps import node, text, visit
 
 from browser import actions, navigate
+from browser.engine import Engine
 from browser.page import Page
 from browser.snapshot.outline import found_outline, observation_outline, snapshot_outline
 
@@ -238,3 +241,27 @@ async def test_steps_within_a_document_keep_refs(site: Site, page: Page) -> None
     assert page.same_document(snapshot.navigation_id)
     await actions.click(page, ref, snapshot_id=snapshot.snapshot_id)
     assert await text(page) == "/else"
+
+
+async def test_a_blank_page_has_no_script_of_ours_before_somebody_looks(page: Page, site: Site) -> None:
+    """Those who look at once find it in one world; the document that comes then has a world of its own."""
+    assert page.frames.live() == []
+    site.show("<h1>Shown</h1>")
+    first, second, found = await asyncio.gather(page.snapshot(), page.snapshot(), page.find(text="x"))
+    (blank,) = page.frames.live()
+    assert (first.url, second.url, found.total) == ("about:blank", "about:blank", 0)
+    shown = await visit(page, site.url + "/")
+    assert [node.name for node in shown.nodes] == ["Shown"]
+    assert blank.gone.is_set()
+
+
+async def test_a_look_at_a_blank_page_that_is_just_leaving_is_answered(engine: Engine, site: Site) -> None:
+    """Whichever of the two comes first, the look shows the one document or the other, and the next one the new."""
+    site.show("<h1>Shown</h1>")
+    for _ in range(5):
+        page = await engine.open()
+        seen, _ = await asyncio.gather(page.snapshot(), navigate.navigate(page, site.url + "/"))
+        assert seen.url in {"about:blank", site.url + "/"}
+        assert [node.name for node in (await page.snapshot()).nodes] == ["Shown"]
+        assert page.faults.count == 0
+        await navigate.close(page)
