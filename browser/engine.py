@@ -57,7 +57,10 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Engine:
-    """A running pool. Get one with `running`."""
+    """A running pool. Get one with `running`.
+
+    `on_short` is told before a page is refused its place: what only waits may give up its own.
+    """
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class Engine:
         self.starts = 0
         self.on_page: list[Callable[[Page], None]] = []
         self.on_crash: list[Callable[[], None]] = []
+        self.on_short: Callable[[], None] = lambda: None
         self._clock = clock
         self._environment = environment
         self._chromium: Chromium | None = None
@@ -88,6 +92,13 @@ class Engine:
     def limitations(self) -> tuple[str, ...]:
         """What the user of this engine must know."""
         return limitations()
+
+    @property
+    def at_leisure(self) -> bool:
+        """Whether it runs, and more than half of its places and the memory of two pages are free."""
+        runs = self._chromium is not None and self._chromium.connected
+        free = 2 * self._admitted < self.settings.most_pages
+        return runs and free and memory_available() >= 2 * self.settings.memory_per_page
 
     async def warm(self) -> None:
         """Start the engine if it is not running.
@@ -170,9 +181,11 @@ class Engine:
         Raises:
             AdmissionRefusedError: as many pages as allowed are open, or memory is low.
         """
+        available = memory_available()
+        if self._admitted >= self.settings.most_pages or available < self.settings.memory_per_page:
+            self.on_short()
         if self._admitted >= self.settings.most_pages:
             raise AdmissionRefusedError("browsers_full", most=self.settings.most_pages)
-        available = memory_available()
         if available < self.settings.memory_per_page:
             raise AdmissionRefusedError("memory_low", available=available, needed=self.settings.memory_per_page)
         self._admitted += 1

@@ -47,6 +47,7 @@ class BrowserActs:
             panel, generation = await self._ledger.open_leased(call, "browser", given.url[:256], runtime)
             page = pages[generation]
             seen, loaded = await self._first_document(page, given.url)
+        self._lives.prepare_spare()
         opened = BrowserOpened(
             workspace_id=given.workspace_id,
             panel_id=panel.id,

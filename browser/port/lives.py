@@ -1,16 +1,19 @@
 """Pages against generations: each page is a life that the ledger knows, behind an egress proxy of its own context."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from browser.egress import EgressGrant, EgressProxy, HostPort, HostSpellingError, Origin, RefusalIdentity
+from browser.engine import Engine
 from browser.errors import AdmissionRefusedError, BrowserError, EngineUnavailableError
 from browser.navigate import close as close_page
-from browser.page import Page
+from browser.page import Page, started
 from browser.port import asking
+from browser.port.blank import NOTHING, Blank
 from browser.port.faults import reading, refusal_of
 from browser.port.lazy import LazyEngine
 from lomi.contract.browser import BrowserScreenshotInput
@@ -25,6 +28,8 @@ from lomi.core.port import Call, Ledger, Panel, Permit, ResourceKey
 from lomi.core.refusal import EffectFailed, Refusal
 
 MOST_UNTOLD = 16
+SPARE_S = 10.0
+"""Pages that live no longer than this come and go: for as long after the last of them a spare one waits."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +41,7 @@ class Life:
 
     page: Page
     over: asyncio.Event
+    began: float
     panel: Panel | None = None
     untold: list[GenerationId] = field(default_factory=list)
 
@@ -74,6 +80,11 @@ class Lives:
         self._lives: dict[GenerationId, Life] = {}
         self._proxies: set[EgressProxy] = set()
         self._popups: dict[GenerationId, Panel] = {}
+        self._pool: Engine | None = None
+        self._spare: Blank | None = None
+        self._spare_until = 0.0
+        self._blanks = itertools.count(1)
+        self._closing = False
         self.on_lease_ended: list[Callable[[Page], None]] = []
         own_ports.tell(self._refuse_ports)
 
@@ -104,47 +115,83 @@ class Lives:
         except HostSpellingError as odd:
             raise Refusal(ErrorCode.SCOPE_DENIED, "origin_not_granted") from odd
         generation = await self._ledger.begin_generation(resource)
-        ready: asyncio.Future[Page] = asyncio.get_running_loop().create_future()
-        self._tasks.create_task(self._live(generation, reach, ready), name=f"page {generation}")
         try:
-            return generation, await ready
+            return generation, await self._opened(generation, reach)
         except BaseException:
             self._ledger.end_generation(generation)
             raise
 
-    async def _live(self, generation: GenerationId, reach: EgressGrant, ready: "asyncio.Future[Page]") -> None:
+    async def _opened(self, generation: GenerationId, reach: EgressGrant) -> Page:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.awaited = True
+            with suppress(BrowserError):  # it has gone, with the engine perhaps: a fresh one says what is wrong
+                return self._give(*await spare.take(), generation, reach)
+        return self._give(*await self._begin_blank(awaited=True).take(), generation, reach)
+
+    def _give(self, page: Page, proxy: EgressProxy, generation: GenerationId, reach: EgressGrant) -> Page:
+        """From here on the page is this life's, and reaches what its grant admits."""
+        proxy.replace(reach)
+        # Ports that became ours since the grant was made out.
+        proxy.refuse_ports(self._own_ports.all)
+        page.profile.rename(page, generation)
+        self._begin(generation, page)
+        page.profile.name_popup = self._name_popup
+        page.profile.on_popup.append(self._popup_opened)
+        return page
+
+    def _begin_blank(self, *, awaited: bool) -> Blank:
+        blank = Blank(awaited=awaited, until=asyncio.get_running_loop().time() + SPARE_S)
+        if not started(self._tasks, self._live(blank)):
+            blank.failed(EngineUnavailableError("engine_stopped"))
+        return blank
+
+    def prepare_spare(self) -> None:
+        """Where pages come and go, begin the next one before anybody asks for it; at most one, and only at leisure."""
+        if self._spare is not None and not self._spare.over:
+            return
+        if self._closing or asyncio.get_running_loop().time() > self._spare_until:
+            return
+        if self._pool is not None and self._pool.at_leisure:
+            self._spare = self._begin_blank(awaited=False)
+
+    def _may_stay(self, spare: Blank) -> bool:
+        leisure = self._pool is not None and self._pool.at_leisure
+        return leisure and asyncio.get_running_loop().time() < spare.until
+
+    def _drop_spare(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.drop()
+
+    async def _live(self, blank: Blank) -> None:
         try:
-            async with EgressProxy.serve(reach, identity=self._identity) as proxy:
+            async with EgressProxy.serve(NOTHING, identity=self._identity) as proxy:
                 self._proxies.add(proxy)
                 try:
-                    # Ports that became ours since the grant was made out.
                     proxy.refuse_ports(self._own_ports.all)
-                    engine = await self._engine.get()
-                    await self._stay(await engine.open(generation=generation, egress=proxy), ready)
+                    self._pool = engine = await self._engine.get()
+                    engine.on_short = self._drop_spare
+                    page = await engine.open(generation=f"blank-{next(self._blanks)}", egress=proxy)
+                    await self._stay(page, proxy, blank)
                 finally:
                     self._proxies.discard(proxy)
         except (BrowserError, OSError) as error:
-            failed = error if isinstance(error, BrowserError) else EngineUnavailableError("engine_start_failed")
-            if not ready.done():
-                ready.set_exception(failed)
+            blank.failed(error if isinstance(error, BrowserError) else EngineUnavailableError("engine_start_failed"))
 
-    async def _stay(self, page: Page, ready: "asyncio.Future[Page]") -> None:
-        """Be there until the context has no page left; one that nobody waits for any more is closed at once."""
-        life = self._begin(GenerationId(page.generation), page)
-        page.profile.name_popup = self._name_popup
-        page.profile.on_popup.append(self._popup_opened)
-        if ready.done():
+    async def _stay(self, page: Page, proxy: EgressProxy, blank: Blank) -> None:
+        """Be there until the context has no page left; one that nobody wants is closed."""
+        blank.arrived(page, proxy)
+        if not await blank.is_taken(lambda: self._may_stay(blank)):
             await close_page(page)
-        else:
-            ready.set_result(page)
-        await life.over.wait()
+        await page.ended.wait()
         while page.profile.pages:
             await next(iter(page.profile.pages.values())).ended.wait()
             await asyncio.sleep(0)
 
     def _begin(self, generation: GenerationId, page: Page, panel: Panel | None = None) -> Life:
-        life = self._lives[generation] = Life(page, asyncio.Event(), panel)
-        page.on_ended.append(lambda _reason: self._ended(generation, life))
+        life = self._lives[generation] = Life(page, asyncio.Event(), asyncio.get_running_loop().time(), panel)
+        page.on_ended.append(lambda reason: self._ended(generation, life, reason))
         return life
 
     async def _name_popup(self, opener: Page | None) -> str:
@@ -210,13 +257,19 @@ class Lives:
         lease = f", leaseId {held.id}" if held else ""
         return f"popup: panelId {panel.id if panel else '?'}, browserGeneration {generation}{lease}"
 
-    def _ended(self, generation: GenerationId, life: Life) -> None:
+    def _ended(self, generation: GenerationId, life: Life, reason: str) -> None:
         life.over.set()
         self._lives.pop(generation, None)
         self._ledger.end_generation(generation)
+        now = asyncio.get_running_loop().time()
+        if reason == "closed" and life.panel is None and now - life.began < SPARE_S:
+            self._spare_until = now + SPARE_S
+            self.prepare_spare()
 
     async def close_all(self) -> None:
         """End every page of this broker."""
+        self._closing = True
+        self._drop_spare()
         for life in tuple(self._lives.values()):
             await close_page(life.page)
 
