@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benches.folders import short_parent
 from benches.stdio import BenchFailedError, Stdio
 
 LABEL = "bench"
@@ -40,9 +41,7 @@ def opened_broker(
     more: Mapping[str, str] | None = None,
 ) -> Iterator[Broker]:
     """Start `lomi up --headless` with a policy for one client; it is ended with the context."""
-    # Sockets lie below the home: its path must be short.
-    parent = "/tmp" if os.access("/tmp", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="lb-", dir=parent) as name:
+    with tempfile.TemporaryDirectory(prefix="lb-", dir=short_parent()) as name:
         root, token = Path(name).resolve(), secrets.token_urlsafe(32)
         for folder in ("project", "home", "run"):
             (root / folder).mkdir(mode=0o700)

@@ -18,6 +18,7 @@ from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from benches.folders import short_parent
 from benches.rows import Report, row
 from benches.spine import ECHO
 from benches.stdio import BenchFailedError, Stdio
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> Report:
 
 @contextmanager
 def _place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="lb-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="lb-", dir=short_parent(), ignore_cleanup_errors=True) as folder:
         yield Path(folder).resolve()
 
 

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+from benches.folders import short_parent
 from benches.peers import PeersMissingError
 from benches.rows import Report, row
 from benches.stdio import BenchFailedError
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> Report:
     peer = _installed(options.peers)
     names = {"phone": "", "lomi_page": "", "page": str(peer)}
     found: dict[str, list[float]] = {name: [] for name in names}
-    with tempfile.TemporaryDirectory(prefix="lp-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="lp-", dir=short_parent(), ignore_cleanup_errors=True) as folder:
         for _ in range(options.plugin_rounds):
             for name, path in names.items():
                 found[name] += _times(Path(folder) / name, name, options.tests, path)

@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-from qualifying.stopping import Stop
+from ending.stopping import Stop
 
 
 def main() -> int:

@@ -10,9 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ending.stopping import Stop
+
 from browser.process import find_engine
 from devices.adb.server import bundled_adb
-from qualifying.stopping import Stop
 
 
 def host() -> dict[str, str]:

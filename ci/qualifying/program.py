@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ending.stopping import Stop, Stopped
+
 from lomi.report.folder import FolderTakenError, emptied
 from qualifying import machine, record, sources
 from qualifying.gates import GATES, Gate, choose, strangers
@@ -13,7 +15,6 @@ from qualifying.page import missing, page
 from qualifying.reading import Seen, look
 from qualifying.record import Qualification, Result, Verdict
 from qualifying.running import Ran, command_of, run, tail
-from qualifying.stopping import Stop, Stopped
 
 ROOT = Path(__file__).resolve().parents[2]
 CANNOT_RUN = 77

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ending.stopping import Stop
+
 from devices.processes import carriers, send_signal
-from qualifying.stopping import Stop
 
 Ending = Literal["ended", "out of time", "interrupted"]
 TAIL_LINES = 40

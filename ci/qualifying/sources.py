@@ -8,7 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from qualifying.stopping import Stop
+from ending.stopping import Stop
 
 OWN = ("docs/qualification.md", "docs/qualification.json")
 """What this program writes is no part of what it qualifies."""

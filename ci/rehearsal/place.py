@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ending.overseer import MARK
+
 from lomi.client.find import own_broker
 from lomi.demo.broker import lomi_command
 
 READY_S = 60.0
 GONE_S = 20.0
-_KEPT = ("PATH", "LANG", "HOME", "USER", "LOGNAME", "SHELL", "PYTHONPATH", "ANDROID_HOME", "ANDROID_SDK_ROOT")
+_KEPT = ("PATH", "LANG", "HOME", "USER", "LOGNAME", "SHELL", "PYTHONPATH", "ANDROID_HOME", "ANDROID_SDK_ROOT", MARK)
 PHONE = "phone-1"
 SCOPES = ["workspace.read", "panel.create", "panel.focus", "panel.close", "files.read", "android.*"]
 

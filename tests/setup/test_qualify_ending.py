@@ -15,7 +15,8 @@ from harness.moments import calls, carriers, signalled_at
 AT_EVERY_LINE = """
 import linecache, os, signal, sys
 from pathlib import Path
-from qualifying import running, stopping
+from ending import stopping
+from qualifying import running
 
 running.LOOKS_S = (0.0,)
 log, lines, seen = Path(sys.argv[1]), {running.__file__, stopping.__file__}, 0

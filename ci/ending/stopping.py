@@ -1,5 +1,6 @@
 """Being told to end without an exception that could come between any two lines: a signal is noted and wakes a wait."""
 
+import math
 import os
 import select
 import signal
@@ -23,10 +24,12 @@ class Stop:
 
     Attributes:
         count: how often it was told; the second time hurries what ends.
+        last: by which signal.
     """
 
     def __init__(self) -> None:
         self.count = 0
+        self.last: signal.Signals | None = None
         self._hears, self._wakes = os.pipe()
         for end in (self._hears, self._wakes):
             os.set_blocking(end, False)
@@ -40,7 +43,8 @@ class Stop:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._come)
 
-    def _come(self, _number: int, _frame: FrameType | None) -> None:
+    def _come(self, number: int, _frame: FrameType | None) -> None:
+        self.last = signal.Signals(number)
         self.count += 1
 
     def check(self) -> None:
@@ -52,14 +56,14 @@ class Stop:
         if self.count:
             raise Stopped
 
-    def wait(self, process: subprocess.Popen[bytes], seconds: float, told: int = 0) -> bool:
+    def wait(self, process: subprocess.Popen[bytes], seconds: float = math.inf, told: int = 0) -> bool:
         """Whether the process has ended; not, once `seconds` are over or this was told more than `told` times."""
         end = time.monotonic() + seconds
         while process.poll() is None:
             left = end - time.monotonic()
             if left <= 0 or self.count > told:
                 return False
-            select.select([self._hears], [], [], left)
+            select.select([self._hears], [], [], None if left == math.inf else left)
             self._drain()
         return True
 

@@ -1,0 +1,1 @@
+"""How programs of this folder end when they are told to: with all that they have started."""
