@@ -40,7 +40,7 @@ class Counters:
             Refusal: STORAGE_UNAVAILABLE when a block could not be made durable.
         """
         for name in names:
-            if self._last.get(name, -1) - self._next.get(name, 0) < BLOCK // 2:
+            if not self.stocked(name):
                 try:
                     top = await self._bumps.bump(name, BLOCK)
                 except StoreUnavailable as failed:
@@ -49,9 +49,9 @@ class Counters:
                     self._next[name] = top - BLOCK + 1
                 self._last[name] = top
 
-    def at_hand(self, name: CounterName) -> bool:
-        """Whether `take` gives a number now."""
-        return self._next.get(name, 0) <= self._last.get(name, -1)
+    def stocked(self, name: CounterName) -> bool:
+        """Whether at least half a block is at hand."""
+        return self._last.get(name, -1) - self._next.get(name, 0) >= BLOCK // 2
 
     def take(self, name: CounterName) -> int:
         """The next number.
@@ -59,9 +59,9 @@ class Counters:
         Raises:
             Refusal: STORAGE_UNAVAILABLE when the block is used up since the store could not give a new one.
         """
-        if not self.at_hand(name):
-            raise Refusal(ErrorCode.STORAGE_UNAVAILABLE, "store_failed")
         number = self._next.get(name, 0)
+        if number > self._last.get(name, -1):
+            raise Refusal(ErrorCode.STORAGE_UNAVAILABLE, "store_failed")
         self._next[name] = number + 1
         return number
 

@@ -52,7 +52,7 @@ class Phones:
         self.stopped.append(resource.name)
 
 
-async def _running(room: Room, *names: str) -> list[str]:
+async def running(room: Room, *names: str) -> list[str]:
     """Panels of running phones in the room's workspace."""
     ledger, panels = room.broker.ledger, []
     for name in names:
@@ -65,7 +65,7 @@ async def test_the_last_view_of_a_phone_out_of_the_grant_can_not_be_closed(tmp_p
     """Closing it would stop the phone, and stopping needs the phone in the grant."""
     phones = Phones()
     async with open_room(tmp_path / "h", runtimes=phones, devices=frozenset({"mine"})) as room:
-        mine, other = await _running(room, "mine", "other")
+        mine, other = await running(room, "mine", "other")
         revision = str(room.broker.world.layout.revision)
         said = await room.mutate("lomi_panel_close", "a", expectedRevision=revision, panelId=other)
         assert (said["status"], said.get("code")) == ("error", "SCOPE_DENIED")
@@ -80,7 +80,7 @@ async def test_a_close_that_ended_one_of_two_runtimes_says_partial(tmp_path: Pat
     phones = Phones(most=1)
     async with open_room(tmp_path / "h", runtimes=phones) as room:
         await room.mutate("lomi_workspace_create", "a", expectedRevision="2", name="x")
-        await _running(room, "first", "second")
+        await running(room, "first", "second")
         revision = str(room.broker.world.layout.revision)
         said = (await room.mutate("lomi_workspace_update", "b", expectedRevision=revision, action="close"))["data"]
         assert len(phones.stopped) == 1
@@ -114,7 +114,7 @@ async def test_nothing_opens_in_a_workspace_that_is_being_closed(tmp_path: Path)
     phones.may_close.clear()
     async with open_room(tmp_path / "h", runtimes=phones) as room, asyncio.TaskGroup() as group:
         await room.mutate("lomi_workspace_create", "a", expectedRevision="2", name="x")
-        await _running(room, "first")
+        await running(room, "first")
         revision = str(room.broker.world.layout.revision)
         closing = group.create_task(
             room.mutate("lomi_workspace_update", "b", expectedRevision=revision, action="close")

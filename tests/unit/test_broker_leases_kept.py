@@ -4,10 +4,13 @@ import asyncio
 from pathlib import Path
 
 from broker_room import a_session, open_room
+from test_broker_closing import Phones, running
 
+from lomi.broker.counters import BLOCK
 from lomi.core.port import ResourceKey
 
 PAGE = ResourceKey("browser", "p900")
+PHONE = ResourceKey("android", "01234567-89ab-8def-8123-456789abcdef")
 
 
 async def test_a_page_is_leased_again_to_its_opener_when_the_person_gives_it_back(tmp_path: Path) -> None:
@@ -26,6 +29,24 @@ async def test_a_page_is_leased_again_to_its_opener_when_the_person_gives_it_bac
         held = ledger.lease(generation)
         assert held is not None
         assert (held.session_id, held.id == first) == (room.session.id, False)
+
+
+async def test_claims_of_phones_leave_a_page_the_id_of_its_next_lease(tmp_path: Path) -> None:
+    """Whatever is leased meanwhile, Give back finds an id at hand: without one the page could not be used again."""
+    async with open_room(tmp_path / "h", runtimes=Phones()) as room:
+        ledger = room.broker.ledger
+        page = await ledger.begin_generation(PAGE)
+        ledger.grant_lease(page, room.session.id)
+        (panel,) = await running(room, PHONE.name)
+        phone = {"panelId": panel, "deviceId": PHONE.name, "generation": ledger.current(PHONE)}
+        phone["expectedRevision"] = str(room.broker.world.layout.revision)
+        for turn in range(BLOCK):
+            for action in ("claim", "release"):
+                said = await room.mutate("lomi_panel_control", f"{action}-{turn}", **phone, action=action, waitMs=9000)
+                assert said["data"]["state"] == "succeeded"
+            room.broker.take(PAGE)
+            room.broker.give_back(PAGE)
+            assert ledger.lease(page) is not None, turn
 
 
 async def test_a_shorter_idle_limit_is_not_kept_waiting_by_a_longer_one(tmp_path: Path) -> None:

@@ -277,8 +277,8 @@ class PanelHandlers:
         if resource is None or generation is None or resource.kind != "android":
             return None
         claimed = call.input.action == "claim"
-        if claimed and not self._world.counters.at_hand("lease"):
-            return None
+        if claimed and not self._world.counters.stocked("lease"):
+            return None  # the long way makes new ids; the rest of the block is for leases that can't wait for them
         lease_id = LeaseId(self._world.counters.id("lease")) if claimed else None
 
         def apply() -> None:
