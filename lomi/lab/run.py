@@ -70,7 +70,7 @@ class RunEnd:
 
 
 async def run_plan(order: RunOrder) -> RunEnd:
-    """Run a plan. SIGINT and SIGTERM cancel it: what runs is ended, and the report is written all the same.
+    """Run a plan. SIGINT and SIGTERM cancel it: what runs is ended, and if tests were listed, there is a report.
 
     Raises:
         PlanError: the plan is wrong; nothing was started.
@@ -78,6 +78,11 @@ async def run_plan(order: RunOrder) -> RunEnd:
         UnknownEngineError: there is no such engine.
         OSError: the report's folder can't be made.
     """
+    with _cancelling(order.told) as wish:
+        return await _run(order, wish)
+
+
+async def _run(order: RunOrder, wish: "_Wish") -> RunEnd:
     plan, content = await asyncio.to_thread(_read, order.plan)
     base = order.plan.absolute().parent
     folder = (base / plan.tests.folder).resolve()
@@ -89,6 +94,7 @@ async def run_plan(order: RunOrder) -> RunEnd:
         plan.tests, folder, order.arguments, order.environment, max(60.0, plan.deadlines.worker_s)
     )
     listed_s = order.clock.now() - began
+    wish.planned()
     await asyncio.to_thread(prepared, into, history)
     odd = (*warnings(tests, plan.quarantine, order.today), *((unread,) if unread is not None else ()))
     order.told(f"{len(tests)} tests planned, {plan.worker_count} at a time")
@@ -103,14 +109,13 @@ async def run_plan(order: RunOrder) -> RunEnd:
             scratch=scratch,
             clock=order.clock,
         )
-        with _cancelling(order.told) as wish:
-            async with opened_engine(order.engine, setting) as engine:
-                task = await _task(order, plan, content, tests, seconds, engine, setting, into)
-                conductor, segments = await _conducted(order, task, engine, wish)
-                report = _report(order, task, conductor, segments, listed_s, odd)
-                history = history.with_run(report.tests)
-                report = msgspec.structs.replace(report, tests=tuple(history.told(test) for test in report.tests))
-                return await _written(order, report, setting, into, engine, history)
+        async with opened_engine(order.engine, setting) as engine:
+            task = await _task(order, plan, content, tests, seconds, engine, setting, into)
+            conductor, segments = await _conducted(order, task, engine, wish)
+            report = _report(order, task, conductor, segments, listed_s, odd)
+            history = history.with_run(report.tests)
+            report = msgspec.structs.replace(report, tests=tuple(history.told(test) for test in report.tests))
+            return await _written(order, report, setting, into, engine, history)
 
 
 def _read(path: Path) -> tuple[Plan, bytes]:
@@ -184,13 +189,21 @@ async def _conducted(order: RunOrder, task: Task, engine: Engine, wish: "_Wish")
 
 
 class _Wish:
-    """A person's wish to end the run: the first signal cancels it in good order, the second at once."""
+    """A person's wish to end the run: the first signal cancels it in good order, the second at once.
+
+    While the tests are listed there is nothing to report, and the first one ends it at once, too.
+    """
 
     def __init__(self, told: Listener, give_up: Callable[[], object]) -> None:
         self._told = told
         self._give_up = give_up
         self._first: signal.Signals | None = None
+        self._planned = self._given_up = False
         self._conductor: Conductor | None = None
+
+    def planned(self) -> None:
+        """From now on there is a report to write."""
+        self._planned = True
 
     def heard_by(self, conductor: Conductor) -> None:
         """From now on this conductor is told, also of a signal that came before."""
@@ -199,8 +212,11 @@ class _Wish:
             conductor.stop("cancelled", f"the run was cancelled by {self._first.name}")
 
     def come(self, number: signal.Signals) -> None:
-        """A signal."""
-        if self._first is not None:
+        """A signal. Once the run is given up, further ones change nothing: what ends, ends whole."""
+        if self._given_up:
+            return
+        if self._first is not None or not self._planned:
+            self._given_up = True
             self._give_up()
             return
         self._first = number
@@ -211,10 +227,12 @@ class _Wish:
 
 @contextmanager
 def _cancelling(told: Listener) -> Iterator[_Wish]:
-    """Hear SIGINT and SIGTERM as wishes, until everything that was started has ended."""
+    """Hear SIGINT, SIGTERM and SIGHUP as wishes, until everything that was started has ended."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    wish, numbers = _Wish(told, task.cancel), (signal.SIGINT, signal.SIGTERM)
+    wish = _Wish(told, task.cancel)
+    # Started with nohup, it outlives the terminal.
+    numbers = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
     for number in numbers:
         loop.add_signal_handler(number, wish.come, number)
     try:

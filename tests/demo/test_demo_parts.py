@@ -92,7 +92,7 @@ def test_only_the_known_app_is_taken_from_the_cache(tmp_path: Path) -> None:
     cache.mkdir(parents=True)
     (cache / "app-uiautomator.apk").write_bytes(b"PK\x03\x04 something else")
     said: list[str] = []
-    app = find_app({"XDG_CACHE_HOME": str(tmp_path)}, said.append, offline=True)
+    app = asyncio.run(find_app({"XDG_CACHE_HOME": str(tmp_path)}, said.append, offline=True))
     assert (app.package, app.made, said) == (PACKAGE, True, [])
 
 
@@ -105,7 +105,8 @@ def test_an_index_that_can_not_be_reached_is_said_and_survived(tmp_path: Path) -
         "PIP_INDEX_URL": "http://127.0.0.1:9/",
         "PIP_RETRIES": "0",
     }
-    app = find_app({**nowhere, "PIP_EXTRA_INDEX_URL": "", "PIP_CONFIG_FILE": os.devnull}, said.append, offline=False)
+    without = {**nowhere, "PIP_EXTRA_INDEX_URL": "", "PIP_CONFIG_FILE": os.devnull}
+    app = asyncio.run(find_app(without, said.append, offline=False))
     assert app.made
     assert said[0].startswith("fetching a small real app once")
     assert "using a tiny app made here" in said[1]

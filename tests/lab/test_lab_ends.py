@@ -4,6 +4,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,25 @@ def test_a_cancelled_run_writes_its_report(tmp_path: Path, number: signal.Signal
     assert ended.report.tests[1].why == f"the run was cancelled by {number.name}"
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(tmp_path) not in left
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_cancelled_while_it_lists_its_tests_leaves_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Nothing is known of any test yet, so there is no report; the listing is ended, and its folder goes."""
+    listing = 'import pathlib, time\npathlib.Path("listing").touch()\ntime.sleep(600)\n'
+    process = lab_runs.launch(project(tmp_path, "", test_slow=listing))
+    while not (tmp_path / "listing").exists():
+        assert process.poll() is None
+        time.sleep(0.002)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=50)
+    assert process.returncode == CANCELLED, err
+    assert err == "lomi: cancelled without a report; what the run had started has been ended\n"
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in left
+    assert list(tmp_path.glob("lomi-lab-*")) == []
 
 
 def test_the_runs_deadline_ends_it(tmp_path: Path) -> None:
