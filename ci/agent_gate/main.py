@@ -294,8 +294,16 @@ def _gate(asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Se
 async def _interruptible(
     asked: argparse.Namespace, tasks: Sequence[Task], servers: Sequence[Server], folder: Path
 ) -> list[Outcome]:
-    task = asyncio.current_task()
+    """Told to end, the run is cancelled once: what it had started then ends whole."""
+    task, told = asyncio.current_task(), asyncio.Event()
     assert task is not None
-    for one in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(one, task.cancel)
+
+    def end() -> None:
+        if not told.is_set():
+            told.set()
+            task.cancel()
+
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(one) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(one, end)
     return await _run(asked, tasks, servers, folder)

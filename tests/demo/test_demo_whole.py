@@ -64,7 +64,7 @@ def test_a_phone_that_ends_at_once_fails_the_demo_with_its_last_words(tmp_path: 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    """A signal in the middle, and again, ends broker, phone, browser and helper, and removes the home."""
+    """A signal in the middle, and another while that ends, ends broker, phone, browser, helper; the home goes."""
     process = subprocess.Popen([*COMMAND, tmp_path / "out"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
@@ -72,10 +72,15 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, number: signal.Signa
             break
     family = descendants(process.pid)
     homes = {word for pid in family for word in _environment(pid) if word.startswith("LOMI_HOME=")}
+    (broker,) = (pid for pid in family if b"\0up\0--headless" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(broker, signal.SIGSTOP)
     process.send_signal(number)
-    # An impatient person. What is proved holds whether the demo still ends by then or has ended.
-    time.sleep(0.05)
+    while not _pending(broker, signal.SIGTERM):
+        assert process.poll() is None
+        time.sleep(0.002)
+    # It waits for its broker now, and the person is impatient.
     process.send_signal(number)
+    os.kill(broker, signal.SIGCONT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert said.endswith("lomi: interrupted; what the demo had started has been ended\n")
@@ -108,6 +113,13 @@ def test_a_demo_interrupted_while_it_fetches_leaves_nothing(tmp_path: Path, numb
     assert (process.returncode, len(family) >= 1) == (130, True), said
     assert {pid for pid, started in family.items() if _started(pid) == started} == set()
     assert (list((tmp_path / "t").iterdir()), list((tmp_path / "cache" / "lomi" / "demo").iterdir())) == ([], [])
+
+
+def _pending(pid: int, number: signal.Signals) -> bool:
+    """Whether the process, which is stopped, has yet to see this signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    waiting = next(line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd:"))
+    return bool(int(waiting, 16) & 1 << (number - 1))
 
 
 def _environment(pid: int) -> list[str]:

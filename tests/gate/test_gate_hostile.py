@@ -1,8 +1,10 @@
 """One bad answer, server or moment costs its task alone: the gate goes on and keeps the rest."""
 
 import json
+import os
 import shlex
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +25,7 @@ from agent_gate.outcome import Outcome, line_of
 from agent_gate.talk import Ask, BadAnswerError, ToolCall, Turn
 from agent_gate.task import Budget
 from gate_runs import DIALECTS, KEY
+from harness.moments import signalled_import
 from test_gate_command import PLAIN, gate, started_gate
 
 ODD = str(Path(__file__).with_name("odd_server.py"))
@@ -300,6 +303,16 @@ async def test_an_endpoint_that_falls_silent_in_a_task_costs_that_task(turns: in
     course = await drive.run("", "Do it.", Budget())
     assert course.problem == "the endpoint: no answer in 6 tries"
     assert course.fatal == (turns == 0)
+
+
+def test_an_interrupt_before_it_has_begun_ends_it_without_a_word(tmp_path: Path) -> None:
+    """While it still reads its own modules nothing has been started, and there is nothing to say."""
+    environment = signalled_import(os.environ, tmp_path / "site", "msgspec")
+    environment["PYTHONPATH"] += f":{Path(__file__).parents[2] / 'ci'}"
+    ran = subprocess.run(
+        [sys.executable, "-m", "agent_gate", "--list"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.timeout(120)

@@ -29,6 +29,18 @@ if wanted:
 """
 
 
+AT_IMPORT = """
+import os, sys
+
+class Watch:
+    def find_spec(name, path, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), {number})
+
+sys.meta_path.insert(0, Watch)
+"""
+
+
 def signalled_at(
     environment: Mapping[str, str], place: Path, at: int, number: signal.Signals = signal.SIGINT
 ) -> dict[str, str]:
@@ -41,6 +53,16 @@ def signalled_at(
     (place / "sitecustomize.py").write_text(SITE)
     path = os.pathsep.join(filter(None, (str(place), environment.get("PYTHONPATH"))))
     return {**environment, "PYTHONPATH": path, "LOMI_TEST_SIGNAL_AT": f"{number:d}:{at}:{place / 'calls'}"}
+
+
+def signalled_import(
+    environment: Mapping[str, str], place: Path, module: str, number: signal.Signals = signal.SIGINT
+) -> dict[str, str]:
+    """An environment in which a Python program sends itself a signal when it first imports this module."""
+    place.mkdir(exist_ok=True)
+    (place / "sitecustomize.py").write_text(AT_IMPORT.format(module=module, number=int(number)))
+    path = os.pathsep.join(filter(None, (str(place), environment.get("PYTHONPATH"))))
+    return {**environment, "PYTHONPATH": path}
 
 
 def calls(place: Path) -> int:

@@ -1,7 +1,9 @@
 """Other people's clients against paper: all of adbutils, and an older adb and npm's mobile-mcp where they are found."""
 
+import asyncio
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,8 @@ from pathlib import Path
 import adbutils
 import pytest
 
+from devices.processes import MARKER_VARIABLE, carriers, end_processes
+from devices.world import World
 from paper.lab import ADB, Lab, RunningPhone, free_pair, phone
 
 sys.path.append(str(Path(__file__).parents[1] / "devices"))
@@ -158,8 +162,10 @@ def test_mobile_mcp(tcp_phone: RunningPhone, tmp_path: Path) -> None:
     tools.mkdir(parents=True)
     (tools / "adb").symlink_to(ADB)
     (tmp_path / "a.apk").write_bytes(make_apk("org.example.mcp"))
+    marker = secrets.token_hex(16)
     environment = {
         **lab.environment,
+        MARKER_VARIABLE: marker,
         "PATH": f"{tools}:{os.environ['PATH']}",
         "ANDROID_HOME": str(tmp_path / "sdk"),
         "ANDROID_ADB_SERVER_PORT": str(lab.tcp_port),
@@ -200,3 +206,6 @@ def test_mobile_mcp(tcp_phone: RunningPhone, tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
+        # It starts a daemon, in a session of its own, and leaves it running.
+        left = asyncio.run(end_processes(carriers(marker), world=World(), term_s=3.0, kill_s=3.0))
+    assert left == ()
