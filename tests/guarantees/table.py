@@ -128,7 +128,9 @@ was stored is a **receipt**, written `receipt state/effect CODE (reason)`. A haz
 rule over the tool's definition, which is named.
 
 How each was brought about: a *foreign id* is one of another live session, and its answer is byte for byte that for an
-unknown id. *Cancelled before* and *revoked* come while the storage is locked from outside, so that nothing has started.
+unknown id. *Cancelled before* and *revoked* come while the storage is locked from outside, so that nothing has started
+(`lomi_panel_control` is measured on a terminal. A phone's lease changes with the commit of its receipt, which is
+succeeded/complete whatever comes meanwhile: a cancellation is too late, and a revoked session's lease ends at once).
 *Cancelled during* comes while the broker is stopped inside the effect. *Crash before start* kills -9 right before the
 commit that would store the receipt, and once more when receipts are stored and wait for their turn. *Crash after
 dispatch* kills -9 at the instant from which the outcome can be unknown; the receipt is read from the store that the

@@ -37,10 +37,10 @@ async def started_phone(client: Agent) -> dict[str, Any]:
     return {**target, "generation": begun.result["generation"]}
 
 
-async def claiming(client: Agent, target: dict[str, Any]) -> "asyncio.Task[Any]":
-    """A claim that is under way: admitted by the broker, whose storage is held."""
-    arguments = await client.revised(**target, action="claim")
-    asked = asyncio.ensure_future(client.call("lomi_panel_control", arguments))
+async def under_way(client: Agent, claim: dict[str, Any]) -> "asyncio.Task[Any]":
+    """A claim that is admitted by the broker, whose storage is held."""
+    asked = asyncio.ensure_future(client.call("lomi_panel_control", claim))
+    await asyncio.sleep(0)  # it is sent first
     await client.ask("lomi_status")
     assert not asked.done()
     return asked
@@ -122,7 +122,7 @@ async def test_a_person_who_takes_the_phone_while_a_lease_is_being_stored_keeps_
         async with agent(world) as client:
             target = await started_phone(client)
             with locked_storage(world.home):
-                asked = await claiming(client, target)
+                asked = await under_way(client, await client.revised(**target, action="claim"))
                 await owner(world, "take", name=target["panelId"])
             said = await asked
             assert (said.data["state"], said.result["leaseId"]) == ("succeeded", None)
@@ -133,13 +133,33 @@ async def test_a_person_who_takes_the_phone_while_a_lease_is_being_stored_keeps_
             assert claimed.result["leaseId"]
 
 
+async def test_a_cancellation_that_comes_while_a_lease_is_being_stored_is_too_late() -> None:
+    """The receipt says that the lease was given, and so it was: whoever cancelled can name it and release it."""
+    with opened_world(POLICY) as world:
+        async with agent(world) as client:
+            target = await started_phone(client)
+            with locked_storage(world.home):
+                claim = await client.revised(**target, action="claim")
+                asked = await under_way(client, claim)
+                named = {"tool": "lomi_panel_control", **{name: claim[name] for name in ("retryEpoch", "requestKey")}}
+                found = await client.call("lomi_operation_get", named)
+                assert found.state == "running/none"
+                told = await client.ask("lomi_operation_cancel", operationId=found.data["operationId"])
+            assert told.state == "running/none"
+            said = await asked
+            assert (said.state, said.data["operationId"]) == ("succeeded/complete", found.data["operationId"])
+            again = await client.do("lomi_panel_control", await client.revised(**target, action="claim"))
+            assert again.result["leaseId"] == said.result["leaseId"] is not None
+            await client.do("lomi_panel_control", await client.revised(**target, action="release"))
+
+
 async def test_a_session_that_ends_while_its_lease_is_being_stored_holds_none() -> None:
     """The next session is given the phone at once."""
     with opened_world(POLICY) as world:
         async with agent(world) as client, agent(world) as other:
             target = await started_phone(client)
             with locked_storage(world.home):
-                asked = await claiming(client, target)
+                asked = await under_way(client, await client.revised(**target, action="claim"))
                 sessions = (await owner(world, "ps"))["sessions"]
                 await owner(world, "revoke", name=min(one["id"] for one in sessions))
             with pytest.raises(ConnectionLostError):
@@ -154,7 +174,7 @@ async def test_a_claim_that_cannot_be_stored_gives_no_lease() -> None:
         async with agent(world) as client:
             target = await started_phone(client)
             with locked_storage(world.home):
-                asked = await claiming(client, target)
+                asked = await under_way(client, await client.revised(**target, action="claim"))
                 said = await asked
             assert said.code == "STORAGE_UNAVAILABLE"
             panels = (await client.ask("lomi_panel_list", workspaceId=client.workspace)).data["items"]
