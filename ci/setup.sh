@@ -75,6 +75,22 @@ lomi_ready() {
         "$python" -I -c 'import click, lomi' 2>/dev/null
 }
 
+lomi_help() {
+    # Whether help was asked for and can be had without a set-up: in full from an environment that is there, whatever else
+    # that lacks; where there is none, what stands at the head of the command, and that is all.
+    local word
+    for word in "$@"; do
+        case $word in
+            -h | --help)
+                if "$python" -I -c 'import click, lomi' 2>/dev/null; then return 0; fi
+                sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$root/ci/$(basename "$0")"
+                exit 0 ;;
+            --) return 1 ;;
+        esac
+    done
+    return 1
+}
+
 lomi_venv() {
     local groups=${SETUP_GROUPS:-} wanted base
     # Of the project file only what says what is installed: another rule of a linter installs nothing.

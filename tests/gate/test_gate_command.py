@@ -93,7 +93,8 @@ def test_the_set_up_is_given_no_key(tmp_path: Path, words: list[str]) -> None:
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\nenv > {shlex.quote(str(tmp_path / 'gate'))}\n")
     python.chmod(0o755)
-    setup = f"root=$PWD python={shlex.quote(str(python))}\nlomi_venv() {{ env > set-up; }}\nlomi_chromium() {{ :; }}\n"
+    setup = f"root=$PWD python={shlex.quote(str(python))}\nlomi_venv() {{ env > set-up; }}\n"
+    setup += "lomi_help() { false; }\nlomi_chromium() { :; }\n"
     (tmp_path / "ci" / "setup.sh").write_text(setup)
     (tmp_path / "ci" / "agent-gate").write_text((ROOT / "ci" / "agent-gate").read_text())
     name = "MY_KEY" if words else "LOMI_GATE_KEY"

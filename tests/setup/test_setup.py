@@ -1,9 +1,11 @@
 """`ci/setup.sh` with a stand-in for Python: what it says, what it leaves when interrupted, that it recovers."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -274,3 +276,30 @@ def test_two_set_ups_at_once_wait_for_each_other(checkout: Checkout) -> None:
             two.communicate(timeout=20)
     assert two.returncode == 0
     assert not (checkout.venv / ".lomi-busy").exists()
+
+
+@pytest.mark.parametrize("asked", ["-h", "--help"])
+@pytest.mark.parametrize("name", ["agent-gate", "bench", "demo", "harness", "qualify"])
+def test_help_sets_nothing_up(tmp_path: Path, name: str, asked: str) -> None:
+    """Where there is no environment, the command says what it is for, and makes none."""
+    environment = {**os.environ, "LOMI_VENV": str(tmp_path / "none")}
+    command = [str(ROOT / "ci" / name), asked]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=50)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert f"ci/{name}" in ran.stdout
+    assert "#" not in ran.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["agent-gate", "bench", "demo", "harness", "qualify"])
+def test_an_environment_that_lacks_something_gives_the_whole_help(tmp_path: Path, name: str) -> None:
+    """Also one that was set up for an earlier state of the sources: it is not set up again for that."""
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    _program(python, f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    environment = {**os.environ, "LOMI_VENV": str(tmp_path / "venv")}
+    command = [str(ROOT / "ci" / name), "--help"]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=50)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.lower().startswith("usage: ")
+    assert [path.name for path in (tmp_path / "venv").iterdir()] == ["bin"]
