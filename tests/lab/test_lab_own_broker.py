@@ -109,14 +109,32 @@ def test_a_broker_that_can_not_start_says_why_once_and_shows_no_token(
     pytester: pytest.Pytester, home: Path, shown: tuple[str, ...]
 ) -> None:
     """What pytest shows of the failing functions holds the refusal's last words, and nothing that opens a broker."""
-    options = ("--phone", "nosuch", "--lomi-home", str(home), *shown)
+    home.chmod(0o755)
+    options = ("--lomi-home", str(home), *shown)
     ran = run_inner(pytester, "def test_any(phone): pass", *options, environment={})
     ran.result.assert_outcomes(errors=1)
-    said = [line for line in ran.output.splitlines() if line.startswith("E ") and "no image is named 'nosuch'" in line]
+    said = [line for line in ran.output.splitlines() if line.startswith("E ") and "others may enter" in line]
     assert len(said) == 1, ran.output
-    assert said[0].count("no image is named 'nosuch'") == 1
-    assert "lomi images list" in said[0]
+    assert said[0].count("others may enter") == 1
+    assert "chmod 700" in said[0]
     assert not re.search(r"\b[A-Za-z0-9_-]{43}\b", ran.output)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_an_image_that_there_is_not_is_wrong_usage(
+    pytester: pytest.Pytester, home: Path, workers: tuple[str, ...]
+) -> None:
+    """It ends the run at once, with the names there are; a worker fails its tests with them, each once."""
+    source = "import pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_any(phone, n): pass\n"
+    options = ("--phone", "nosuch", "--lomi-home", str(home), *workers)
+    ran = run_inner(pytester, source, *options, environment={})
+    assert "lomi: --phone: no image is named 'nosuch'; known are paper-30, " in ran.output
+    assert "infra" not in ran.output
+    if workers:
+        ran.result.assert_outcomes(errors=3)
+        assert [attempt for _, attempt, _ in ran.outcomes()] == [1, 1, 1]
+    else:
+        assert (ran.result.ret, ran.outcomes()) == (pytest.ExitCode.USAGE_ERROR, [])
 
 
 def test_a_killed_run_leaves_no_broker_behind(tmp_path: Path, home: Path) -> None:

@@ -18,7 +18,7 @@ from lomi.lab.plugin.attempt import Attempt
 from lomi.lab.plugin.evidence import Evidence
 from lomi.lab.plugin.makers import Makers
 from lomi.lab.plugin.options import Options, read_options
-from lomi.lab.plugin.place import OwnBroker, Place, reap_keepers
+from lomi.lab.plugin.place import NoImageError, OwnBroker, Place, reap_keepers
 from lomi.lab.plugin.stations import RECORD_ATTRIBUTE, Stations
 from lomi.lab.records import PHONES_VARIABLE, Cause
 
@@ -75,7 +75,13 @@ class Desk:
         with ExitStack() as opened:
             opened.callback(reap_keepers)
             with self._now().measuring("boot"):
-                lab = opened.enter_context(self._place.connecting())
+                try:
+                    lab = opened.enter_context(self._place.connecting())
+                except NoImageError as unknown:
+                    # A wrong word on the command line: no test can be run. pytest-xdist fails over a worker that exits.
+                    if self._station["worker"] != "main":
+                        raise
+                    pytest.exit(str(unknown), returncode=pytest.ExitCode.USAGE_ERROR)
             self._lab = lab
             self._now().uses(lab)
             try:

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -33,6 +34,10 @@ _DECIDED = ("lomi_android_install_apk", "lomi_android_device_manage")
 
 class NoBrokerError(Exception):
     """Raised when the run's own broker did not start; the message holds its last words."""
+
+
+class NoImageError(Exception):
+    """Raised when the run's phone was to be of an image that there is not; the message names those there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +166,15 @@ class Place:
         end = time.monotonic() + READY_S
         while not (ready.exists() and ready.read_bytes().endswith(b"\n")):
             if keeper.poll() is not None or time.monotonic() > end:
-                raise NoBrokerError(f"the broker of this run did not start: {_last_words(self._root / 'errors')}")
+                said = _last_words(self._root / "errors")
+                if (unknown := _NO_IMAGE.search(said)) is not None:
+                    raise NoImageError(f"lomi: --phone: {unknown[0]}")
+                raise NoBrokerError(f"the broker of this run did not start: {said}")
             time.sleep(0.01)
         _keepers.append(keeper)
 
 
+_NO_IMAGE = re.compile(r"no image is named '[^|]*[^| ]")
 _keepers: list["subprocess.Popen[bytes]"] = []
 """Those that this process started: kept, so that they are no unawaited children when they are garbage."""
 
