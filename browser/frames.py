@@ -332,6 +332,7 @@ class FrameTree:
                     self._undressed = None
         finally:
             self._dressing = False
+            self._wake()
 
     def _wake(self) -> None:
         self._arrived.set()

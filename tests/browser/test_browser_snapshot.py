@@ -1,14 +1,18 @@
 """What a snapshot shows, what it never shows, and how little it costs to read."""
 
 import asyncio
+from typing import Any
 
+import msgspec
 import pytest
 from browser_probe import Probe
 from browser_site import Site, html
 from browser_steps import node, text, visit
 
-from browser import actions, navigate
+from browser import actions, frames, navigate, wire
 from browser.engine import Engine
+from browser.errors import UnresponsiveError
+from browser.inspector.connection import Session
 from browser.page import Page
 from browser.snapshot.outline import found_outline, observation_outline, snapshot_outline
 
@@ -265,3 +269,24 @@ async def test_a_look_at_a_blank_page_that_is_just_leaving_is_answered(engine: E
         assert [node.name for node in (await page.snapshot()).nodes] == ["Shown"]
         assert page.faults.count == 0
         await navigate.close(page)
+
+
+async def test_a_blank_page_whose_script_did_not_come_gets_it_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renderer that goes may leave the call unanswered: whoever looks meanwhile does not wait out its time."""
+    asked: list[str] = []
+
+    async def unanswered(session: Session, method: str, *given: Any, **more: Any) -> msgspec.Raw:
+        if method == "Page.createIsolatedWorld":
+            asked.append(method)
+            if len(asked) == 1:
+                raise UnresponsiveError("page_unresponsive", call=method)
+        return await wire.send(session, method, *given, **more)
+
+    monkeypatch.setattr(frames, "send", unanswered)
+    page = await engine.open()
+    async with asyncio.timeout(2):
+        assert (await page.snapshot()).url == "about:blank"
+    assert len(asked) == 2
+    await navigate.close(page)
