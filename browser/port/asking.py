@@ -13,12 +13,14 @@ from browser.errors import NoSuchThingError, RefusedError
 from browser.page import Page
 from browser.pending import Chooser, Dialog, Download, Pending
 from browser.port.acts import Effect
-from browser.snapshot.outline import quoted
+from browser.snapshot.outline import quoted, shortened
 from browser.values import Acted
 from lomi.contract.browser import BrowserClickInput, BrowserFillInput, BrowserKeyInput, PageAction
 from lomi.contract.model import PendingObject
 
 _REF = re.compile(r"([dcx][1-9][0-9]{0,8})(?:-(accept|dismiss))?")
+_MOST_SAID = 160
+_MOST_NAME = 80
 _KEYS: dict[str, Literal["accept", "dismiss"]] = {"Enter": "accept", "Escape": "dismiss"}
 
 
@@ -87,7 +89,7 @@ def _answer_in(given: PageAction, asked: Asked) -> tuple[str, str | None]:
 
 def dialog_object(dialog: Dialog, now: float) -> PendingObject:
     """An open dialog."""
-    said = dialog.message[:160]
+    said = shortened(dialog.message, _MOST_SAID)
     return PendingObject(
         kind="dialog", id=dialog.id, type=dialog.kind, text=said, expires_in_ms=_left(dialog.deadline, now)
     )
@@ -109,7 +111,7 @@ def download_object(download: Download, now: float) -> PendingObject:
     return PendingObject(
         kind="download",
         id=download.id,
-        text=download.file_name[:80],
+        text=shortened(download.file_name, _MOST_NAME),
         state=download.state,
         reason=download.reason,
         byte_length=download.byte_length,
@@ -130,7 +132,8 @@ def dialog_line(dialog: Dialog, now: float) -> str:
         how = f"click {dialog.id}-accept"
     default = "accepted" if dialog.kind == "alert" else "dismissed"
     seconds = max(0, round(dialog.deadline - now))
-    return f"dialog {dialog.id} {dialog.kind} {quoted(dialog.message, 160)}: {how}; {default} by itself in {seconds} s"
+    said = quoted(dialog.message, _MOST_SAID)
+    return f"dialog {dialog.id} {dialog.kind} {said}: {how}; {default} by itself in {seconds} s"
 
 
 def chooser_line(chooser: Chooser, now: float) -> str:
@@ -148,6 +151,6 @@ def download_line(download: Download, now: float) -> str:
     failed = f" {download.reason}" if download.reason else ""
     seconds = max(0, round(download.deadline - now))
     return (
-        f"download {download.id} {quoted(download.file_name, 80)} {download.state}{size}{failed}: "
+        f"download {download.id} {quoted(download.file_name, _MOST_NAME)} {download.state}{size}{failed}: "
         f"downloadId {download.id} of lomi_browser_download; kept {seconds} s"
     )

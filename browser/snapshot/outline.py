@@ -19,12 +19,17 @@ _PLURALS = {
 }
 
 
+def shortened(name: str, most: int) -> str:
+    """A name of at most so many characters; one that was cut says so."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
 def quoted(name: str, most: int = 120) -> str:
     """A name as one quoted line.
 
     Quotes, control, format (bidi, zero width) and line separating characters escaped, long ones cut.
     """
-    cut = name if len(name) <= most else name[: most - 1] + "…"
+    cut = shortened(name, most)
     if cut.isascii() and cut.isprintable() and '"' not in cut and "\\" not in cut:
         return f'"{cut}"'
     return '"' + "".join(_escaped(character) for character in cut) + '"'
