@@ -102,6 +102,10 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Look at the devices while they are still there, and say what was found."""
+    if call.excinfo is not None and not item.config.getoption("fulltrace"):
+        from lomi.lab.plugin.shown import hide_own_frames  # noqa: PLC0415  only a failure needs it
+
+        hide_own_frames(call.excinfo)
     report = yield
     if uses_lomi(item):
         desk_of(item.config).phase_ended(item, call, report)
