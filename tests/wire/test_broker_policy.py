@@ -275,6 +275,17 @@ async def test_a_token_works_through_the_helper_and_stays_out_of_its_environment
         assert status.structured_content["data"]["connection"] == "pairing_required"
 
 
+@pytest.mark.parametrize("label", ["secret", "nobody"])
+async def test_whom_no_entry_fits_is_told_to_check_what_it_gave(world: World, label: str) -> None:
+    """Nobody is there to approve it: its next step is said once, and is no request to a person."""
+    async with mcp_agent(world, label=label, LOMI_CLIENT_TOKEN="wrong") as client:
+        for tool, start in (("lomi_status", "connection: pairing_required\nnext: "), ("lomi_diagnostics", "")):
+            said = (await client.call_tool(tool, {})).content[0].text
+            assert said.startswith(start)
+            assert said.count("check LOMI_CLIENT_LABEL and LOMI_CLIENT_TOKEN against the file") == 1
+            assert "approve" not in said
+
+
 INSIDE = textwrap.dedent(
     """
     import asyncio, json, sys

@@ -122,16 +122,15 @@ class SessionHandlers:
             limitations=((_UNLISTED,) if session.unlisted and not paired else ()) + self._limitations(),
             usage=tuple(Usage(name=r.name, used=r.used, limit=r.limit) for r in world.store.usage()) if paired else (),
         )
-        return Reply(data=status, text=_status_text(status))
+        return Reply(data=status, text=_status_text(status, _step(session, phase)))
 
     async def diagnostics(self, call: Call[Any]) -> Reply:
         """The next step."""
-        phase = self._world.sessions.phase(self._session(call))
-        step = _NEXT_STEP[phase]
-        if phase == "pairing_required" and self._session(call).unlisted:
-            step = _UNLISTED
-        elif phase == "pairing_required":
-            step += f" (request {self._session(call).pairing_request_id})"
+        session = self._session(call)
+        phase = self._world.sessions.phase(session)
+        step = _step(session, phase)
+        if phase == "pairing_required" and not session.unlisted:
+            step += f" (request {session.pairing_request_id})"
         return Reply(data=Diagnostics(connection=phase, ui_ready=True, next_step=step), text=f"{phase}: {step}")
 
     async def connect(self, call: Call[ConnectInput]) -> Reply:
@@ -201,12 +200,17 @@ class SessionHandlers:
         ]
 
 
-def _status_text(status: Status) -> str:
-    lines = [f"connection: {status.connection}", f"next: {_NEXT_STEP[status.connection]}"]
+def _step(session: Session, phase: Connection) -> str:
+    """What a client in this phase can do next; nobody will ever approve one that no entry of the policy fits."""
+    return _UNLISTED if phase == "pairing_required" and session.unlisted else _NEXT_STEP[phase]
+
+
+def _status_text(status: Status, step: str) -> str:
+    lines = [f"connection: {status.connection}", f"next: {step}"]
     if status.pairing_request_id is not None:
         lines.append(f"pairing request: {status.pairing_request_id}")
     allowed = [c.name for c in status.capabilities if c.authorized and c.available]
     if allowed:
         lines.append("you may use: " + " ".join(allowed))
-    lines.extend(f"note: {line}" for line in status.limitations)
+    lines.extend(f"note: {line}" for line in status.limitations if line != step)
     return "\n".join(lines)
