@@ -1,6 +1,7 @@
 """The pytest plugin: what its fixtures add to an empty test, beside pytest-playwright's `page` on the same Chromium.
 
-The phone is SIMULATED. pytest-playwright is put into the folder of the peers and seen by its own runs alone.
+The phone is SIMULATED. Rounds are short, so that the machine's other load falls on all fixtures alike.
+pytest-playwright is put into the folder of the peers and seen by its own runs alone.
 """
 
 import argparse
@@ -29,8 +30,8 @@ def browser_type_launch_args(browser_type_launch_args):
 
 def add_options(parser: argparse._ActionsContainer) -> None:
     """How much."""
-    parser.add_argument("--tests", type=int, default=40, help="empty tests of each fixture in a round")
-    parser.add_argument("--plugin-rounds", type=int, default=3, help="rounds; each runs every fixture once")
+    parser.add_argument("--tests", type=int, default=25, help="empty tests of each fixture in a round")
+    parser.add_argument("--plugin-rounds", type=int, default=5, help="rounds; each runs every fixture once")
 
 
 def run(options: argparse.Namespace) -> Report:
