@@ -22,6 +22,8 @@ _FEATURES_OFF = (
     # Preflighted redirects to another origin would be aborted while documents are held.
     "AvoidCorsURLLoaderRestartOnRedirect",
     "OptimizationHints",
+    # A new host for a frame with every document of one site: a quarter of a navigation, a seventh of a picture.
+    "RenderDocument",
     "NetworkTimeServiceQuerying",
     "PreconnectToSearch",
 )
