@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -40,15 +40,28 @@ class _Job(Generic[T]):
         self.failure: Exception | None = None
 
     def resolve(self) -> None:
-        """Pass on what became of it."""
-        if self.told is not None:
-            self.told(self.failure)
-        if self.future.done():
-            return
-        if self.failure is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.failure)
+        """Pass on what became of it; to who waits also where `told` raises."""
+        try:
+            if self.told is not None:
+                self.told(self.failure)
+        finally:
+            if not self.future.done():
+                if self.failure is None:
+                    self.future.set_result(self.result)
+                else:
+                    self.future.set_exception(self.failure)
+
+
+def _resolve(jobs: Sequence[_Job[Any]]) -> None:
+    """Pass on what became of each; one whose `told` raises costs no other. What it raised comes out at the end."""
+    done = 0
+    try:
+        for job in jobs:
+            done += 1
+            job.resolve()
+    finally:
+        if done < len(jobs):
+            _resolve(jobs[done:])
 
 
 class Writer:
@@ -119,10 +132,11 @@ class Writer:
                 raise self._broken
         finally:
             self._ending = True
-            while self._waiting:
-                job = self._waiting.popleft()
+            left = tuple(self._waiting)
+            self._waiting.clear()
+            for job in left:
                 job.failure = StoreUnavailable("store_failed")
-                job.resolve()
+            _resolve(left)
 
     def _begin(self) -> None:
         self._committing = True
@@ -140,11 +154,15 @@ class Writer:
 
     def _committed(self, ended: list[_Job[Any]] | BaseException) -> None:
         self._committing = False
-        if isinstance(ended, BaseException):
-            self._broken, self._ending = ended, True
-        else:
-            for job in ended:
-                job.resolve()
+        try:
+            if isinstance(ended, BaseException):
+                self._broken, self._ending = ended, True
+            else:
+                _resolve(ended)
+        finally:
+            self._go_on()
+
+    def _go_on(self) -> None:
         if self._waiting and self._broken is None:
             if not self._committing:
                 self._begin()

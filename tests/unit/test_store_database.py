@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,24 @@ async def test_work_of_several_statements_is_stored_whole_or_not_at_all(tmp_path
         outcomes = await asyncio.gather(before, failed, after, return_exceptions=True)
         assert isinstance(outcomes[1], Exception)
         assert [text for _, text in await database.read(rows)] == ["one", "two"]
+
+
+async def test_who_is_told_and_raises_costs_nobody_else_an_answer(tmp_path: Path) -> None:
+    """Each write of its commit has its end, its own too, and so have those after it; the loop hears what it raised."""
+
+    def raising(_failure: Exception | None) -> None:
+        raise LookupError("a fault of whoever is told")
+
+    heard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: heard.append(context.get("exception")))
+    async with opened(tmp_path) as database, asyncio.timeout(20):
+        # The first begins a commit; the others wait for it, and are in one.
+        first = database.write(partial(add, "one"))
+        told = [database.write(partial(add, text), told=raising) for text in ("two", "three")]
+        outcomes = await asyncio.gather(first, *told, database.write(partial(add, "four")))
+        assert outcomes == [1, 2, 3, 4]
+        assert await note(database, "five") == 5
+    assert [type(one) for one in heard] == [LookupError]
 
 
 async def test_the_reader_cannot_write(tmp_path: Path) -> None:
