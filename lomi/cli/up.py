@@ -190,6 +190,11 @@ def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":
 
 
 async def _serve(asked: _Asked, *, as_json: bool) -> int:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    # Before anything else, since what is read next takes a while. Started with nohup, it outlives its terminal.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop.set)
     from lomi.broker.yolo import WARNING
     from lomi.cli.prompt import StandardTerminal
     from lomi.disk.refusal import DiskRefusedError
@@ -197,9 +202,6 @@ async def _serve(asked: _Asked, *, as_json: bool) -> int:
     from lomi.link.errors import LinkError
     from lomi.store.failure import StoreLocked, StoreRefused, StoreUnavailable
 
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
     setting = _setting(asked, loop)
     try:
         async with open_host(setting, stop) as ready:

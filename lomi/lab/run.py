@@ -230,9 +230,10 @@ def _cancelling(told: Listener) -> Iterator[_Wish]:
     """Hear SIGINT, SIGTERM and SIGHUP as wishes, until everything that was started has ended."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    wish = _Wish(told, task.cancel)
-    # Started with nohup, it outlives the terminal.
-    numbers = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
+    wish, numbers = _Wish(told, task.cancel), [signal.SIGINT, signal.SIGTERM]
+    # Started with nohup, it outlives its terminal.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, wish.come, number)
     try:
