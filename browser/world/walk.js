@@ -59,8 +59,9 @@ function suspect(element, hosts) {
 const TEXTUAL = 1; // mode of a child list inside a line of text: phrasing is part of that line
 const NAMED = 2; // mode of a child list inside something named by its content: only controls count
 const MANY = 40;
+const SURE = 8192; // elements that are looked at however long it takes: on a busy machine time says little about a page
 
-// Every thing to act on or read, in document order. The walk is iterative and bounded by time. Among many siblings one that lies outside the
+// Every thing to act on or read, in document order. The walk is iterative and, beyond SURE elements, bounded by time. Among many siblings one that lies outside the
 // viewport is taken to hold nothing inside it: measuring every box of a long table would cost more than the rest of the walk.
 // `wanted(element, role)` leaves out what a query can't match before anything is measured.
 function gather(budgetMs, wanted) {
@@ -84,7 +85,7 @@ function gather(budgetMs, wanted) {
     places[top] += 1;
     if (element.nodeType !== 1) continue;
     steps += 1;
-    if ((steps & 1023) === 0 && performance.now() - began > budgetMs) { cut = true; break; }
+    if ((steps & 1023) === 0 && steps > SURE && performance.now() - began > budgetMs) { cut = true; break; }
     const tag = element.tagName;
     if (SKIPPED.has(tag)) continue;
     const mode = modes[top];
