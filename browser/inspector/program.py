@@ -71,6 +71,7 @@ _HEADLESS = (
 # The engine talks on descriptors 3 and 4; its other ones lead nowhere.
 _START = 'exec "$@" 3<&0 4>&1 0</dev/null 1>/dev/null'
 _TAIL_BYTES = 4096
+_SEND_BYTES = 1 << 20
 
 
 class Program:
@@ -103,6 +104,8 @@ class Program:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
+                # A picture goes through in one piece: each further one waits for both processes to be scheduled.
+                theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
                 process = await asyncio.create_subprocess_exec(
                     "/bin/sh",
                     "-c",

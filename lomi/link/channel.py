@@ -19,6 +19,7 @@ from lomi.link.limits import MAX_ENROLMENT, MAX_METADATA, LinkLimits
 
 _PAUSE_FRAMES = 64
 _PAUSE_BYTES = 1 << 20
+_SEND_BYTES = 512 << 10
 
 
 class Channel(asyncio.Protocol):
@@ -52,6 +53,8 @@ class Channel(asyncio.Protocol):
         """Keep the transport and say that there is one."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        # A picture goes through in one piece: each further one waits for both processes to be scheduled.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         if self._on_made is not None:
             self._on_made(self)
 

@@ -1,6 +1,7 @@
 """The standard streams of the helper: taken away from everyone else, read and written in bounded lines."""
 
 import asyncio
+import fcntl
 import os
 import select
 import stat
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from lomi.mcp.bounds import LINE_SECONDS, MAX_LINE
 
 _CHUNK = 256 << 10
+_PIPE_BYTES = 1 << 20
 _QUEUED_LINES = 16
 
 
@@ -32,6 +34,10 @@ def take_streams() -> Streams:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        # An answer with a picture goes out in one piece. What the system doesn't grant is no loss.
+        with suppress(OSError):
+            fcntl.fcntl(streams.outgoing, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return streams
 
 
