@@ -450,9 +450,12 @@ class ArtifactStore:
             await _thread(self._blobs.remove, holding.id)
 
     async def _abandon_early(self, row: _Row) -> None:
-        if row.named is not None:
-            await _over(row.named)
-        await self._abandon(row.holding)
+        try:
+            if row.named is not None:
+                with contextlib.suppress(OSError):
+                    await _whole(row.named)
+        finally:
+            await self._abandon(row.holding)
 
     async def _wire(self, artifact_id: str) -> bytes | None:
         try:

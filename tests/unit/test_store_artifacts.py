@@ -376,6 +376,37 @@ async def test_no_cancellation_leaves_while_a_thread_writes(
         assert store.artifacts.usage()[0].used == 0
 
 
+async def test_a_cancelled_picture_that_does_not_fit_makes_no_other_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cancelled while its early row is given up: it ends there, and does not go on to take an older one's room."""
+    begun, go, name = threading.Event(), threading.Event(), Blobs.name
+
+    def named_slowly(self: Blobs, artifact_id: str, artifact_class: str) -> int:
+        begun.set()
+        go.wait(10)
+        return name(self, artifact_id, artifact_class)
+
+    monkeypatch.setattr(Blobs, "name", named_slowly)
+
+    async def taking() -> TakenImage:
+        await asyncio.to_thread(begun.wait, 10)
+        return TakenImage(png(500), PAGE, None)
+
+    async with store_at(tmp_path, image_bytes=600, release_unpinned_images=True) as store:
+        old, held = await put(store, 500), descriptors()
+        putting = asyncio.ensure_future(store.artifacts.put_taken(call(), "w1", taking))
+        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.wait({putting}, timeout=0.05)
+        putting.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await putting
+        assert (files(tmp_path), descriptors()) == ({f"{old.id}.png"}, held)
+        assert {row.name: row.used for row in store.usage()}["image_bytes"] == 500
+
+
 async def test_at_most_two_producers_work_at_once(tmp_path: Path) -> None:
     """Of many concurrent pictures two are being written together, never more."""
     async with store_at(tmp_path) as store:
