@@ -31,13 +31,13 @@ from lomi.disk.refusal import Reason as DiskReason
 from lomi.disk.transfer import Copied, copy_verified
 from lomi.store import artifact_rows
 from lomi.store.apk import NotAnApk, check_apk
-from lomi.store.blobs import Blobs
+from lomi.store.blobs import Blobs, published_length, read_published
 from lomi.store.database import Database
-from lomi.store.failure import StoreRefused, StoreUnavailable, failure_reason
-from lomi.store.place import open_private
+from lomi.store.failure import StoreUnavailable, failure_reason
 from lomi.store.quota import ArtifactClass, Holding, Quota, QuotaFull
 from lomi.store.recovery import Opening
 from lomi.store.rows import Usage
+from lomi.store.threads import in_thread, over, shut, whole
 
 T = TypeVar("T")
 MediaType = Literal["image/png", "application/vnd.android.package-archive", "application/octet-stream"]
@@ -47,6 +47,7 @@ _MEDIA: dict[ArtifactClass, MediaType] = {
     "apk": "application/vnd.android.package-archive",
     "file": "application/octet-stream",
 }
+_HASHED_AT_ONCE = 256 << 10
 _BEGUN_S = 0.002
 """What is asked for a picture has left by then."""
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -131,7 +132,7 @@ class ArtifactStore:
             raise
         finally:
             if rows:
-                await _shut(rows[0].named)
+                await shut(rows[0].named)
 
     async def _keep_image(self, call: Call[Any], taken: TakenImage, early: "_Row | None" = None) -> StoredArtifact:
         png, source, geometry = taken
@@ -139,8 +140,10 @@ class ArtifactStore:
         size = _png_size(png)
         if geometry is not None:
             check_geometry(geometry, size)
+        if early is not None:
+            return await self._keep_taken(early, taken)
         return await self._keep(
-            call, artifact_class="image", length=len(png), source=source, geometry=geometry, content=png, early=early
+            call, artifact_class="image", length=len(png), source=source, geometry=geometry, content=png
         )
 
     async def put_bytes(
@@ -177,7 +180,7 @@ class ArtifactStore:
         async def fill(artifact_id: str) -> Copied:
             async with self._staged(artifact_id) as sink:
                 copied = await _poured(pieces, sink, bound)
-                await _thread(os.fsync, sink)
+                await in_thread(os.fsync, sink)
                 return copied
 
         # Whoever sends the bytes may be slow, and no capture should wait for that: no producer's slot is held.
@@ -198,13 +201,9 @@ class ArtifactStore:
         try:
             yield await asyncio.shield(opening)
         finally:
-            await _over(opening)
+            await over(opening)
             if opening.exception() is None:
                 os.close(opening.result())
-
-    def _filled(self, descriptor: int, content: bytes) -> Copied:
-        self._blobs.fill(descriptor, content)
-        return Copied(len(content), _sha256(content))
 
     def _written(self, holding: Holding, content: bytes) -> Copied:
         self._blobs.write(holding.id, content)
@@ -237,9 +236,9 @@ class ArtifactStore:
                 copied = await copy_verified(
                     descriptor, sink, expected_length=expected_length, expected_sha256=expected_sha256, limit=limit
                 )
-                await _thread(os.fsync, sink)
+                await in_thread(os.fsync, sink)
                 if apk:
-                    await _thread(check_apk, sink)
+                    await in_thread(check_apk, sink)
                 return copied
 
         return await self._keep(
@@ -275,7 +274,7 @@ class ArtifactStore:
             artifact = msgspec.json.decode(wire, type=Artifact)
             check_use(artifact.source, call.grant)
             stored = self._stored(holding, artifact)
-            if await asyncio.to_thread(_length, stored) != stored.byte_length:
+            if await asyncio.to_thread(published_length, stored.path) != stored.byte_length:
                 raise Refusal(ErrorCode.ARTIFACT_INVALID, "artifact_corrupt")
             yield stored
         finally:
@@ -287,7 +286,7 @@ class ArtifactStore:
         Raises:
             Refusal: ARTIFACT_INVALID (`artifact_corrupt`) when they are not what was stored.
         """
-        content = await asyncio.to_thread(_read, stored)
+        content = await asyncio.to_thread(read_published, stored.path, stored.byte_length, stored.sha256)
         if content is None:
             raise Refusal(ErrorCode.ARTIFACT_INVALID, "artifact_corrupt")
         return content
@@ -311,39 +310,82 @@ class ArtifactStore:
         content: bytes | Callable[[str], Awaitable[Copied]],
         turn: contextlib.AbstractAsyncContextManager[None] | None = None,
         artifact_id: str | None = None,
-        early: "_Row | None" = None,
     ) -> StoredArtifact:
         async with turn or self._producers:
             now_s = int(self._clock.time())
-            holding = early.holding if early else self._new_holding(call, artifact_class, length, now_s, artifact_id)
-            try:
-                row = early or self._take_room(holding, source.workspace_id, now_s)
+            holding = self._new_holding(call, artifact_class, length, now_s, artifact_id)
+            async with self._whole_or_gone(holding):
+                row = self._take_room(holding, source.workspace_id, now_s)
                 if isinstance(content, bytes):
                     copied = await self._written_beside(row, holding, content)
                 else:
                     await self._reserved(row)
                     copied = await content(holding.id)
-                    await _thread(self._blobs.publish, holding.id, holding.artifact_class)
+                    await in_thread(self._blobs.publish, holding.id, holding.artifact_class)
                 self._failpoints.reach("artifact_staged")
-                artifact = Artifact(
-                    id=holding.id,
-                    media_type=_MEDIA[artifact_class],
-                    byte_length=copied.length,
-                    sha256=copied.sha256,
-                    created_at_seconds=holding.expires_s - self._limits.retention_s,
-                    expires_at_seconds=holding.expires_s,
-                    source=source,
-                    image=geometry,
-                )
-                await self._make_ready(holding, artifact)
-            except BaseException as error:
-                await self._abandon(holding)
-                if (refusal := _refusal_of(error, self._blobs.path)) is not None:
-                    raise refusal from error
+                artifact = self._described(holding, copied, source, geometry)
+                await self._row_ready(holding, artifact)
+            return self._ready(holding, artifact)
+
+    async def _keep_taken(self, row: "_Row", taken: TakenImage) -> StoredArtifact:
+        """Make bytes and ready row durable side by side, and tell of neither before both are.
+
+        A crash between them leaves a row that the next opening takes away, with its file.
+        """
+        holding, png = row.holding, taken.png
+        assert row.named is not None
+        async with self._producers, self._whole_or_gone(holding):
+            await self._reserved(row)
+            descriptor = await whole(row.named)
+            artifact = self._described(holding, await _counted(png), taken.source, taken.geometry)
+            self._failpoints.reach("artifact_staged")
+            written = asyncio.get_running_loop().run_in_executor(None, self._blobs.fill, descriptor, png)
+            try:
+                await self._row_ready(holding, artifact, written)
+            except BaseException:
+                # What was written is removed next: nobody may be writing any more then.
+                await over(written)
+                _ = written.cancelled() or written.exception()
                 raise
-            self._quota.resize(holding, artifact.byte_length)
-            holding.reserved = False
-            return self._stored(holding, artifact)
+        return self._ready(holding, artifact)
+
+    @contextlib.asynccontextmanager
+    async def _whole_or_gone(self, holding: Holding) -> AsyncIterator[None]:
+        """What fails inside, or is cancelled, leaves nothing of the artifact.
+
+        Raises:
+            Refusal: for a failure of the disk or the store.
+        """
+        try:
+            yield
+        except BaseException as error:
+            await self._abandon(holding)
+            if (refusal := _refusal_of(error, self._blobs.path)) is not None:
+                raise refusal from error
+            raise
+
+    def _described(
+        self,
+        holding: Holding,
+        copied: Copied,
+        source: ArtifactSource,
+        geometry: BrowserGeometry | AndroidGeometry | None,
+    ) -> Artifact:
+        return Artifact(
+            id=holding.id,
+            media_type=_MEDIA[holding.artifact_class],
+            byte_length=copied.length,
+            sha256=copied.sha256,
+            created_at_seconds=holding.expires_s - self._limits.retention_s,
+            expires_at_seconds=holding.expires_s,
+            source=source,
+            image=geometry,
+        )
+
+    def _ready(self, holding: Holding, artifact: Artifact) -> StoredArtifact:
+        self._quota.resize(holding, artifact.byte_length)
+        holding.reserved = False
+        return self._stored(holding, artifact)
 
     def _take_room(self, holding: Holding, workspace_id: str, now_s: int) -> "_Row":
         """Count a holding in and have its row written.
@@ -406,22 +448,18 @@ class ArtifactStore:
         """Wait until a row is durable; then the files of those that made room for it can go."""
         await asyncio.shield(row.reserved)
         if row.leaving:
-            await _thread(self._blobs.remove, *row.leaving)
+            await in_thread(self._blobs.remove, *row.leaving)
         self._failpoints.reach("artifact_reserved")
 
     async def _written_beside(self, row: "_Row", holding: Holding, content: bytes) -> Copied:
         """Make row and bytes durable side by side: a crash leaves one, both or none of them, and no ready row."""
-        loop = asyncio.get_running_loop()
-        if row.named is None:
-            written = loop.run_in_executor(None, self._written, holding, content)
-        else:
-            written = loop.run_in_executor(None, self._filled, await _whole(row.named), content)
+        written = asyncio.get_running_loop().run_in_executor(None, self._written, holding, content)
         try:
             await self._reserved(row)
             return await asyncio.shield(written)
         except BaseException:
             # What was written is removed next: nobody may be writing any more then.
-            await _over(written)
+            await over(written)
             _ = written.cancelled() or written.exception()
             raise
 
@@ -430,7 +468,9 @@ class ArtifactStore:
             for holding in leaving:
                 self._quota.add(holding)
 
-    async def _make_ready(self, holding: Holding, artifact: Artifact) -> None:
+    async def _row_ready(
+        self, holding: Holding, artifact: Artifact, written: "asyncio.Future[None] | None" = None
+    ) -> None:
         work = partial(
             artifact_rows.make_ready,
             artifact_id=holding.id,
@@ -439,6 +479,8 @@ class ArtifactStore:
             wire=msgspec.json.encode(artifact),
         )
         await asyncio.shield(self._database.write(work, single=True))
+        if written is not None:
+            await asyncio.shield(written)
         self._failpoints.reach("artifact_ready")
         self._failpoints.reach("artifact_final")
 
@@ -447,13 +489,13 @@ class ArtifactStore:
         # Whatever of this fails or is cut short, the next opening removes a row that never turned ready and its files.
         self._database.write(partial(artifact_rows.delete, artifact_ids=[holding.id]), single=True)
         with contextlib.suppress(OSError):
-            await _thread(self._blobs.remove, holding.id)
+            await in_thread(self._blobs.remove, holding.id)
 
     async def _abandon_early(self, row: _Row) -> None:
         try:
             if row.named is not None:
                 with contextlib.suppress(OSError):
-                    await _whole(row.named)
+                    await whole(row.named)
         finally:
             await self._abandon(row.holding)
 
@@ -483,41 +525,13 @@ async def open_artifacts(
     """
     holdings = database.prepared.artifacts
     blobs = await asyncio.to_thread(Blobs, directory)
-    kept = {holding.id: holding.artifact_class for holding in holdings}
+    kept = {holding.id: (holding.artifact_class, holding.byte_length) for holding in holdings}
     removed, lost = await asyncio.to_thread(blobs.recover, kept)
     if lost:
         await database.write(partial(artifact_rows.delete, artifact_ids=lost), single=True)
     gone = frozenset(lost)
     quota = Quota(limits, (holding for holding in holdings if holding.id not in gone))
     return ArtifactStore(database, blobs, quota, limits=limits, clock=clock, failpoints=failpoints), removed
-
-
-async def _thread(work: Callable[..., T], *arguments: Any) -> T:
-    """Run `work` in a thread and leave, even when cancelled, only when it is done: nobody writes any more then."""
-    return await _whole(asyncio.get_running_loop().run_in_executor(None, partial(work, *arguments)))
-
-
-async def _whole(running: "asyncio.Future[T]") -> T:
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await _over(running)
-        raise
-
-
-async def _shut(named: "asyncio.Future[int] | None") -> None:
-    """Close the descriptor that a thread opened, if it did."""
-    if named is not None:
-        await _over(named)
-        if named.exception() is None:
-            os.close(named.result())
-
-
-async def _over(running: "asyncio.Future[Any]") -> None:
-    """Wait for a thread through any number of cancellations, for one of which the caller is about to leave."""
-    while not running.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait({running})
 
 
 def _project_of(call: Call[Any]) -> str:
@@ -543,7 +557,7 @@ async def _poured(pieces: AsyncIterator[bytes], sink: int, most: int) -> Copied:
     async for piece in pieces:
         length += len(piece)
         _check_length(length, most)
-        await _thread(pour, piece)
+        await in_thread(pour, piece)
     return Copied(length, digest.hexdigest())
 
 
@@ -554,30 +568,14 @@ def _png_size(png: bytes) -> tuple[int, int]:
     return width, height
 
 
+async def _counted(content: bytes) -> Copied:
+    """Length and hash; of more than a small picture's bytes they are found in a thread."""
+    small = len(content) <= _HASHED_AT_ONCE
+    return Copied(len(content), _sha256(content) if small else await in_thread(_sha256, content))
+
+
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _length(stored: StoredArtifact) -> int:
-    """The length of a published file, -1 when it is gone or no longer ours alone."""
-    try:
-        descriptor = open_private(stored.path, os.O_RDONLY)
-    except (OSError, StoreRefused):
-        return -1
-    try:
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
-
-
-def _read(stored: StoredArtifact) -> bytes | None:
-    try:
-        descriptor = open_private(stored.path, os.O_RDONLY)
-    except (OSError, StoreRefused):
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        content = file.read(stored.byte_length + 1)
-    return content if _sha256(content) == stored.sha256 else None
 
 
 def _refusal_of(error: BaseException, path: Path) -> Refusal | None:

@@ -1,16 +1,19 @@
 """The files of artifacts: `<id>.stage` while written, `<id>` plus its ending once durable, which a row then makes true.
 
-Of a picture that is still to be taken the final name is durable first, and the bytes under it then.
+Of a picture that is still to be taken the final name is durable first; its bytes and its row become so side by side,
+and whoever opens the directory next takes a row whose file is shorter for one without a file.
 
 All functions block; call them through `asyncio.to_thread`.
 """
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from lomi.store.place import private_place
+from lomi.store.failure import StoreRefused
+from lomi.store.place import open_private, private_place
 
 DIRECTORY = "artifacts"
 ENDINGS = {"image": ".png", "apk": ".apk", "file": ".bin"}
@@ -74,8 +77,8 @@ class Blobs:
                 with contextlib.suppress(FileNotFoundError):
                     (self.path / f"{artifact_id}{ending}").unlink()
 
-    def recover(self, kept: Mapping[str, str]) -> tuple[int, list[str]]:
-        """Bring the files in line with the rows that remain, id to class.
+    def recover(self, kept: Mapping[str, tuple[str, int]]) -> tuple[int, list[str]]:
+        """Bring the files in line with the rows that remain, id to class and length in bytes.
 
         Finishes publications that were cut short and removes files without a row. Returns how many files were removed,
         and the ids whose bytes are gone.
@@ -83,8 +86,11 @@ class Blobs:
         present = {entry.name for entry in self.path.iterdir()}
         lost = []
         wanted = set()
-        for artifact_id, artifact_class in kept.items():
+        for artifact_id, (artifact_class, length) in kept.items():
             final = self.final(artifact_id, artifact_class)
+            if final.name in present and final.lstat().st_size != length:
+                lost.append(artifact_id)
+                continue
             wanted.add(final.name)
             if final.name in present:
                 continue
@@ -104,3 +110,26 @@ class Blobs:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def published_length(path: Path) -> int:
+    """The length of a published file, -1 when it is gone or no longer ours alone."""
+    try:
+        descriptor = open_private(path, os.O_RDONLY)
+    except (OSError, StoreRefused):
+        return -1
+    try:
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def read_published(path: Path, length: int, sha256: str) -> bytes | None:
+    """The bytes of a published file, None when they are not those of that length and hash."""
+    try:
+        descriptor = open_private(path, os.O_RDONLY)
+    except (OSError, StoreRefused):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(length + 1)
+    return content if hashlib.sha256(content).hexdigest() == sha256 else None

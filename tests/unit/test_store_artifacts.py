@@ -454,6 +454,22 @@ async def test_an_expired_artifact_is_reclaimed_at_the_next_opening(tmp_path: Pa
         assert files(tmp_path) == set()
 
 
+@pytest.mark.parametrize("left", [0, 150])
+async def test_a_picture_whose_bytes_a_power_cut_took_is_reclaimed_at_the_next_opening(
+    tmp_path: Path, left: int
+) -> None:
+    """Row and bytes become durable side by side; a row that came alone goes with its file, and nothing else does."""
+    async with store_at(tmp_path) as store:
+        cut, kept = await put(store), await put(store)
+    os.truncate(cut.path, left)
+    async with store_at(tmp_path, instance="i2") as store:
+        assert files(tmp_path) == {kept.path.name}
+        assert store.recovered.files_removed == 1
+        assert await opens(store, cut.id) == "TARGET_NOT_FOUND"
+        assert await opens(store, kept.id) is None
+        assert next(usage.used for usage in store.usage() if usage.name == "artifacts") == 1
+
+
 async def test_the_lab_releases_unpinned_images_oldest_first(tmp_path: Path) -> None:
     """Where the limits say so, a full quota takes the oldest unpinned images instead of refusing; never files."""
     source = ProjectSource(kind="file", workspace_id="w1", relative_path="f")
