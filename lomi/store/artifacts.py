@@ -47,7 +47,6 @@ _MEDIA: dict[ArtifactClass, MediaType] = {
     "apk": "application/vnd.android.package-archive",
     "file": "application/octet-stream",
 }
-_HASHED_AT_ONCE = 256 << 10
 _BEGUN_S = 0.002
 """What is asked for a picture has left by then."""
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -205,6 +204,10 @@ class ArtifactStore:
             if opening.exception() is None:
                 os.close(opening.result())
 
+    def _filled(self, descriptor: int, content: bytes) -> Copied:
+        self._blobs.fill(descriptor, content)
+        return Copied(len(content), _sha256(content))
+
     def _written(self, holding: Holding, content: bytes) -> Copied:
         self._blobs.write(holding.id, content)
         self._blobs.publish(holding.id, holding.artifact_class)
@@ -328,25 +331,15 @@ class ArtifactStore:
             return self._ready(holding, artifact)
 
     async def _keep_taken(self, row: "_Row", taken: TakenImage) -> StoredArtifact:
-        """Make bytes and ready row durable side by side, and tell of neither before both are.
-
-        A crash between them leaves a row that the next opening takes away, with its file.
-        """
-        holding, png = row.holding, taken.png
+        """Write the bytes under the name that is there already, and turn the row ready when they are durable."""
+        holding = row.holding
         assert row.named is not None
         async with self._producers, self._whole_or_gone(holding):
             await self._reserved(row)
-            descriptor = await whole(row.named)
-            artifact = self._described(holding, await _counted(png), taken.source, taken.geometry)
+            copied = await in_thread(self._filled, await whole(row.named), taken.png)
             self._failpoints.reach("artifact_staged")
-            written = asyncio.get_running_loop().run_in_executor(None, self._blobs.fill, descriptor, png)
-            try:
-                await self._row_ready(holding, artifact, written)
-            except BaseException:
-                # What was written is removed next: nobody may be writing any more then.
-                await over(written)
-                _ = written.cancelled() or written.exception()
-                raise
+            artifact = self._described(holding, copied, taken.source, taken.geometry)
+            await self._row_ready(holding, artifact)
         return self._ready(holding, artifact)
 
     @contextlib.asynccontextmanager
@@ -468,9 +461,7 @@ class ArtifactStore:
             for holding in leaving:
                 self._quota.add(holding)
 
-    async def _row_ready(
-        self, holding: Holding, artifact: Artifact, written: "asyncio.Future[None] | None" = None
-    ) -> None:
+    async def _row_ready(self, holding: Holding, artifact: Artifact) -> None:
         work = partial(
             artifact_rows.make_ready,
             artifact_id=holding.id,
@@ -479,8 +470,6 @@ class ArtifactStore:
             wire=msgspec.json.encode(artifact),
         )
         await asyncio.shield(self._database.write(work, single=True))
-        if written is not None:
-            await asyncio.shield(written)
         self._failpoints.reach("artifact_ready")
         self._failpoints.reach("artifact_final")
 
@@ -566,12 +555,6 @@ def _png_size(png: bytes) -> tuple[int, int]:
         raise Refusal(ErrorCode.ARTIFACT_INVALID)
     width, height = struct.unpack_from(">2I", png, len(_PNG))
     return width, height
-
-
-async def _counted(content: bytes) -> Copied:
-    """Length and hash; of more than a small picture's bytes they are found in a thread."""
-    small = len(content) <= _HASHED_AT_ONCE
-    return Copied(len(content), _sha256(content) if small else await in_thread(_sha256, content))
 
 
 def _sha256(content: bytes) -> str:

@@ -1,7 +1,7 @@
 """The files of artifacts: `<id>.stage` while written, `<id>` plus its ending once durable, which a row then makes true.
 
-Of a picture that is still to be taken the final name is durable first; its bytes and its row become so side by side,
-and whoever opens the directory next takes a row whose file is shorter for one without a file.
+Of a picture that is still to be taken the final name is durable first, and the bytes under it then. A row turns ready
+after its bytes; one whose file has another length all the same is taken for one without a file.
 
 All functions block; call them through `asyncio.to_thread`.
 """

@@ -455,10 +455,8 @@ async def test_an_expired_artifact_is_reclaimed_at_the_next_opening(tmp_path: Pa
 
 
 @pytest.mark.parametrize("left", [0, 150])
-async def test_a_picture_whose_bytes_a_power_cut_took_is_reclaimed_at_the_next_opening(
-    tmp_path: Path, left: int
-) -> None:
-    """Row and bytes become durable side by side; a row that came alone goes with its file, and nothing else does."""
+async def test_a_picture_whose_file_was_cut_is_reclaimed_at_the_next_opening(tmp_path: Path, left: int) -> None:
+    """A row that promises more bytes than there are goes with its file, and nothing else does."""
     async with store_at(tmp_path) as store:
         cut, kept = await put(store), await put(store)
     os.truncate(cut.path, left)
