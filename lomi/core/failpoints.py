@@ -1,12 +1,14 @@
-"""Named points where a test may kill or stop the broker, to see what is made of it.
+"""Named points where a test may kill, stop or hold the broker, to see what is made of it.
 
 `LOMI_FAILPOINT=name` kills the process with SIGKILL at the first pass, `name:3` at the third, `name:3:stop` stops it
 there until SIGCONT. `LOMI_FAILPOINT=@FILE` takes the same words from a file that is read at every pass, so that a
-running broker can be armed: passes count from the moment the file's text changes. Nothing else reads it.
+running broker can be armed: passes count from the moment the file's text changes. There `name:1:hold` holds the thread
+that passes, and it alone, until the text changes again. Nothing else reads it.
 """
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,7 +29,8 @@ POINTS = (
     "artifact_ready",
     "artifact_final",
 )
-_ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+_ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "hold": None}
+_LOOK_S = 0.002
 
 
 class Failpoints:
@@ -39,7 +42,7 @@ class Failpoints:
         self._words = ""
         self._name = ""
         self._left = 0
-        self._signal = signal.SIGKILL
+        self._signal: signal.Signals | None = signal.SIGKILL
         self._arm(_read(self._file) if self._file is not None else words)
 
     def _arm(self, words: str) -> None:
@@ -61,7 +64,14 @@ class Failpoints:
         if name == self._name:
             self._left -= 1
             if self._left == 0:
-                os.kill(os.getpid(), self._signal)
+                self._act()
+
+    def _act(self) -> None:
+        if self._signal is not None:
+            os.kill(os.getpid(), self._signal)
+            return
+        while self._file is not None and _read(self._file) == self._words:
+            time.sleep(_LOOK_S)
 
 
 def _read(file: Path) -> str:
