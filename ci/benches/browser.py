@@ -1,10 +1,11 @@
 """What an agent waits for in a browser, and pays in tokens: Lomi beside its peers over MCP stdio on the same pages.
 
-Every round calls each server once, in turn, so that the machine's other load falls on all alike. Tokens are bytes of
+Every round calls each server once, in an order of its own, so that the machine's other load falls on all alike. Tokens are bytes of
 the whole answer / 4. Nothing leaves 127.0.0.1.
 """
 
 import argparse
+import random
 import shutil
 import statistics
 import tempfile
@@ -98,9 +99,11 @@ def _measure(board: Board, servers: Sequence[Server], rounds: int) -> None:
         board.note("start", server, server.stdio.start_ms)
         board.take("first page", server, "navigate", SMALL)
         server.snapshot()
+    # Whoever comes next pays for what the engine of the one before still does: the order is another in each round.
+    order = random.Random(7)
     for step in ("navigate", "snapshot", "click", "fill", "screenshot"):
         for _ in range(rounds):
-            for server in servers:
+            for server in order.sample(servers, len(servers)):
                 board.take(step, server, step, *([SMALL] if step == "navigate" else []))
     for _ in range(max(2, rounds // 5)):
         for server in servers:
