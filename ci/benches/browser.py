@@ -1,7 +1,7 @@
 """What an agent waits for in a browser, and pays in tokens: Lomi beside its peers over MCP stdio on the same pages.
 
-Every round calls each server once, in an order of its own, so that the machine's other load falls on all alike. Tokens are bytes of
-the whole answer / 4. Nothing leaves 127.0.0.1.
+Every round calls each server once, in an order of its own, so that the machine's other load falls on all alike. Tokens
+are bytes of the whole answer / 4. Nothing leaves 127.0.0.1.
 """
 
 import argparse
