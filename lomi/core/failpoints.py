@@ -58,19 +58,21 @@ class Failpoints:
         self._signal = _ACTIONS[action or "kill"]
 
     def reach(self, name: str) -> None:
-        """Pass a point; the armed one kills or stops the process at its count."""
+        """Pass a point; the armed one kills or stops the process, or holds the thread, at its count."""
+        words = self._words
         if self._file is not None:
-            self._arm(_read(self._file))
+            words = _read(self._file)
+            self._arm(words)
         if name == self._name:
             self._left -= 1
             if self._left == 0:
-                self._act()
+                self._act(words)
 
-    def _act(self) -> None:
+    def _act(self, words: str) -> None:
         if self._signal is not None:
             os.kill(os.getpid(), self._signal)
             return
-        while self._file is not None and _read(self._file) == self._words:
+        while self._file is not None and _read(self._file) == words:
             time.sleep(_LOOK_S)
 
 
