@@ -3,7 +3,7 @@
 `LOMI_FAILPOINT=name` kills the process with SIGKILL at the first pass, `name:3` at the third, `name:3:stop` stops it
 there until SIGCONT. `LOMI_FAILPOINT=@FILE` takes the same words from a file that is read at every pass, so that a
 running broker can be armed: passes count from the moment the file's text changes. There `name:1:hold` holds the thread
-that passes, and it alone, until the text changes again. Nothing else reads it.
+that passes, and it alone, until the text changes again; then it passes anew. Nothing else reads it.
 """
 
 import os
@@ -66,14 +66,15 @@ class Failpoints:
         if name == self._name:
             self._left -= 1
             if self._left == 0:
-                self._act(words)
+                self._act(name, words)
 
-    def _act(self, words: str) -> None:
+    def _act(self, name: str, words: str) -> None:
         if self._signal is not None:
             os.kill(os.getpid(), self._signal)
             return
         while self._file is not None and _read(self._file) == words:
             time.sleep(_LOOK_S)
+        self.reach(name)
 
 
 def _read(file: Path) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Iterator, Sequence
 
-from harness import locked_storage, store_is_sound
+from harness import store_is_sound
 
 from guarantees.examples import Arguments
 from guarantees.probes import Probe, lost, row_of, stored_key
@@ -41,11 +41,11 @@ async def _before_commit(stage: Stage, group: Sequence[Definition]) -> str:
     mine = await stage.actor("mine")
     session = await stage.session_of("mine")
     made = await _shared(stage, group)
-    with locked_storage(stage.world.home):
-        tasks = [asyncio.ensure_future(probe.call(mine, given)) for probe, given in made]
-        await mine.agent.ask("lomi_status")
-        assert not any(task.done() for task in tasks), [task.result().raw for task in tasks if task.done()]
-        stage.world.arm("before_commit")
+    stage.world.arm("before_commit:1:hold")
+    tasks = [asyncio.ensure_future(probe.call(mine, given)) for probe, given in made]
+    await mine.agent.ask("lomi_status")
+    assert not any(task.done() for task in tasks), [task.result().raw for task in tasks if task.done()]
+    stage.world.arm("before_commit")
     await died(stage, tasks)
     for probe, given in made:
         key = stored_key(probe.definition, given)
@@ -66,12 +66,12 @@ async def _while_queued(stage: Stage, group: Sequence[Definition]) -> dict[str, 
         assert all(row is None or row.state == "queued" for row in rows), rows
         return None not in rows
 
-    with locked_storage(world.home):
-        tasks = [asyncio.ensure_future(mine.agent.call("lomi_workspace_create", plug))]
-        tasks += [asyncio.ensure_future(probe.call(mine, given)) for probe, given in ahead + made]
-        await mine.agent.ask("lomi_status")
-        assert not any(task.done() for task in tasks), [task.result().raw for task in tasks if task.done()]
-        world.arm("after_commit:1:stop")
+    world.arm("before_commit:1:hold")
+    tasks = [asyncio.ensure_future(mine.agent.call("lomi_workspace_create", plug))]
+    tasks += [asyncio.ensure_future(probe.call(mine, given)) for probe, given in ahead + made]
+    await mine.agent.ask("lomi_status")
+    assert not any(task.done() for task in tasks), [task.result().raw for task in tasks if task.done()]
+    world.arm("after_commit:1:stop")
     await asyncio.to_thread(world.live.wait_stopped)
     while not all_stored():
         world.arm("after_commit:1:stop")
