@@ -3,7 +3,7 @@
 import asyncio
 import fcntl
 import os
-import select
+import selectors
 import stat
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -133,9 +133,9 @@ class LineReader:
 
 
 def _can_be_watched(descriptor: int) -> bool:
-    """What epoll refuses (a regular file, /dev/null) never makes a reader wait for long."""
-    with select.epoll() as watched, suppress(PermissionError):
-        watched.register(descriptor)
+    """What the system's selector refuses (epoll a regular file or /dev/null) never makes a reader wait for long."""
+    with selectors.DefaultSelector() as watched, suppress(PermissionError):
+        watched.register(descriptor, selectors.EVENT_READ)
         return True
     return False
 
