@@ -286,12 +286,17 @@ class _Run:
 
     def _take_effect(self, at_once: AtOnce) -> None:
         """Steps 11 and 12 of an effect in memory: its receipt is settled already, in the commit that reserved it."""
-        operation = self._operation
         self._world.failpoints.reach("effect_begun")
         at_once.apply()
         self._world.failpoints.reach("effect_done")
-        operation.result, operation.value = msgspec.json.encode(at_once.result), at_once.result
-        operation.state, operation.effect = OperationState.SUCCEEDED, EffectState.COMPLETE
+        done = Settlement(state=OperationState.SUCCEEDED, effect=EffectState.COMPLETE, result=at_once.result)
+        self._settled(done, msgspec.json.encode(at_once.result))
+
+    def _settled(self, settlement: Settlement, body: bytes | None) -> None:
+        """It is in the store; from now on memory says so too."""
+        operation = self._operation
+        operation.result, operation.value = body, settlement.result
+        operation.state, operation.effect = settlement.state, settlement.effect
         self._world.failpoints.reach("settled")
 
     async def _settlement(self) -> Settlement:
@@ -470,9 +475,7 @@ class _Run:
                 break
             except Refusal:
                 await self._world.clock.sleep(RETRY_SETTLE_S)
-        operation.result, operation.value = body, settlement.result
-        operation.state, operation.effect = state, effect
-        self._world.failpoints.reach("settled")
+        self._settled(settlement, body)
         if self._is_looked_at:
             self._log_settled()
 

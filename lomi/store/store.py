@@ -132,9 +132,7 @@ class Store:
             RuleBroken (through the future): `epoch` when its epoch is over, unknown, foreign or of another broker.
             StoreUnavailable (through the future): nothing is stored.
         """
-        self._require_room()
-        self._receipts += 1
-        self._open.add(receipt.operation_id)
+        self._count_in(receipt)
         work = partial(receipts.insert, receipt=receipt, now_s=self._now())
         return self._database.write(work, single=True, told=partial(self._reserved, receipt.operation_id))
 
@@ -146,9 +144,7 @@ class Store:
         Raises:
             As `reserve`; also RuleBroken (through the future), `too_large`, for a result over 64 KiB.
         """
-        self._require_room()
-        self._receipts += 1
-        self._open.add(receipt.operation_id)
+        self._count_in(receipt)
         work = partial(receipts.insert_succeeded, receipt=receipt, result=result, now_s=self._now())
         return self._database.write(work, told=partial(self._reserved_succeeded, receipt.operation_id))
 
@@ -309,11 +305,13 @@ class Store:
         self._epochs -= epochs
         return ReconcileReport(tombstones=tombstones, removed=removed, epochs=epochs)
 
-    def _require_room(self) -> None:
+    def _count_in(self, receipt: NewReceipt) -> None:
         if self._receipts >= self._limits.receipts:
             raise StoreFull("receipts")
         if self._database.pages + self._pages_promised() > self._limits.store_bytes // PAGE:
             raise StoreFull("store_bytes")
+        self._receipts += 1
+        self._open.add(receipt.operation_id)
 
     def _pages_promised(self) -> int:
         unfinished = len(self._open) + 1
