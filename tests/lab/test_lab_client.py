@@ -122,18 +122,23 @@ def test_a_page_is_filled_and_sent_by_its_names(world: World, site: Site) -> Non
 
 
 def test_commands_end_with_their_exit_code(world: World) -> None:
-    """A failed command is an answer unless it is checked; what it wrote comes along."""
+    """A failed command is an answer unless it is checked; what it wrote comes along.
+
+    The answer waits for the question: what is typed while the shell's line editor still has the keyboard reaches
+    `read` with a carriage return, which ends no line.
+    """
     with connected(world) as lab:
         terminal = lab.terminal()
         ended = terminal.run("printf 'one\\ntwo\\n'; (exit 3)")
         assert (ended.exit_code, ended.output, ended.act.effect) == (3, "one\ntwo\n", "complete")
         with pytest.raises(CommandFailedError, match="exit code 3"):
             terminal.run("(exit 3)", check=True)
-        terminal.send("read answer && echo got-$answer")
+        terminal.send('read -p "question $((6 * 7))? " answer && echo got-$answer')
         terminal.key("enter")
-        terminal.send("42")
+        assert "question 42? " in terminal.wait_for("question 42? ")
+        terminal.send("six by seven")
         terminal.key("enter")
-        assert "got-42" in terminal.wait_for("got-42")
+        assert "got-six by seven" in terminal.wait_for("got-six by seven")
 
 
 def test_an_apk_is_installed_from_outside_of_the_project(world: World, tmp_path: Path) -> None:

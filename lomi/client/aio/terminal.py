@@ -106,7 +106,11 @@ class Terminal(Acting):
         return ended
 
     async def send(self, text: str) -> TerminalInputAck:
-        """Type text as it would be pasted; end a line with `key("enter")`."""
+        """Type text as it would be pasted; end a line with `key("enter")`.
+
+        Answer a program after `wait_for` has seen its question: until it has begun, the shell's line editor holds the
+        keyboard, and an Enter pressed then reaches the program as a carriage return, which ends no line there.
+        """
         return await self._input(TypeText(text=text))
 
     async def key(self, key: Key) -> TerminalInputAck:
