@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from cli_runs import Following, assert_revoked, lomi
-from harness import Agent, ClientEntry, World, agent, locked_storage, opened_world, owner, policy_text, until
+from harness import Agent, ClientEntry, World, agent, opened_world, owner, policy_text, until
 
 HOSTILE = "\x1b[2Jshell\u202e\nSESSION"
 
@@ -86,7 +86,7 @@ async def test_ps_shows_an_operation_under_way(world: World) -> None:
 
     async with agent(world) as qa:
         arguments = await qa.revised(cwdRelative="", title="late")
-        with locked_storage(world.home):
+        with world.held_commit():
             calling = asyncio.create_task(qa.call("lomi_terminal_create", {"waitMs": 15000, **arguments}))
             seen: list[dict[str, Any]] = []
 

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 
-from harness import Answered, StoredRow, locked_storage, owner, rows_of, until
+from harness import Answered, StoredRow, owner, rows_of, until
 
 from guarantees.examples import EXAMPLES, Arguments, Example
 from guarantees.hazards import Hazard, generation_field, id_fields
@@ -138,7 +138,7 @@ class Probe:
         before = await self.effects(actor, given)
         ahead = self.example.ahead
         first = await ahead[1](self.stage, actor) if ahead else {}
-        with locked_storage(self.stage.world.home):
+        with self.stage.world.held_commit():
             holding = asyncio.ensure_future(actor.agent.call(ahead[0], first)) if ahead else None
             task = await self._begin(actor, given)
             await cancelled(task)
@@ -171,7 +171,7 @@ class Probe:
             said = await lost(asyncio.ensure_future(self.call(actor, given)))
             await self.stage.drop("mine")
             return said
-        with locked_storage(self.stage.world.home):
+        with self.stage.world.held_commit():
             task = await self._begin(actor, given)
             await owner(self.stage.world, "revoke", name=session)
             said = await lost(task)

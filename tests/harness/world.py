@@ -109,6 +109,18 @@ class World:
         """Arm nothing."""
         self.armed.unlink(missing_ok=True)
 
+    @contextlib.contextmanager
+    def held_commit(self) -> Iterator[None]:
+        """The next commit, and what comes after it, waits for as long as it takes.
+
+        A database that another process has locked would be given up after 2 s, however slow the machine is.
+        """
+        self.arm("before_commit:1:hold")
+        try:
+            yield
+        finally:
+            self.disarm()
+
     @property
     def live(self) -> BrokerProcess:
         """The present broker."""

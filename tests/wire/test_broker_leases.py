@@ -3,8 +3,7 @@
 import asyncio
 import signal
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -45,16 +44,6 @@ async def under_way(client: Agent, claim: dict[str, Any]) -> "asyncio.Task[Any]"
     await client.ask("lomi_status")
     assert not asked.done()
     return asked
-
-
-@contextmanager
-def held_commit(world: World) -> Iterator[None]:
-    """The next commit waits inside, for as long as it takes: a locked database would be given up after 2 s."""
-    world.arm("before_commit:1:hold")
-    try:
-        yield
-    finally:
-        world.disarm()
 
 
 def commits(world: World) -> int:
@@ -132,7 +121,7 @@ async def test_a_person_who_takes_the_phone_while_a_lease_is_being_stored_keeps_
     with opened_world(POLICY) as world:
         async with agent(world) as client:
             target = await started_phone(client)
-            with held_commit(world):
+            with world.held_commit():
                 asked = await under_way(client, await client.revised(**target, action="claim"))
                 await owner(world, "take", name=target["panelId"])
             said = await asked
@@ -149,7 +138,7 @@ async def test_a_cancellation_that_comes_while_a_lease_is_being_stored_is_too_la
     with opened_world(POLICY) as world:
         async with agent(world) as client:
             target = await started_phone(client)
-            with held_commit(world):
+            with world.held_commit():
                 claim = await client.revised(**target, action="claim")
                 asked = await under_way(client, claim)
                 named = {"tool": "lomi_panel_control", **{name: claim[name] for name in ("retryEpoch", "requestKey")}}
@@ -169,7 +158,7 @@ async def test_a_session_that_ends_while_its_lease_is_being_stored_holds_none() 
     with opened_world(POLICY) as world:
         async with agent(world) as client, agent(world) as other:
             target = await started_phone(client)
-            with held_commit(world):
+            with world.held_commit():
                 asked = await under_way(client, await client.revised(**target, action="claim"))
                 sessions = (await owner(world, "ps"))["sessions"]
                 await owner(world, "revoke", name=min(one["id"] for one in sessions))
