@@ -17,8 +17,8 @@ from lomi.lab.witness import EVENTS, GO
 
 _READ = 1 << 16
 _LONGEST_LINE = 1 << 20
-_TRACE_S = 0.5
-"""How long a process that is about to be killed may take to print where it is."""
+_TRACE_S = 10.0
+"""How long a process that is asked where it is may take to print that and end, before it is killed."""
 
 
 class ChildOrder(NamedTuple):
@@ -62,7 +62,10 @@ class PytestChild:
             os.write(self._go, b"g")
 
     async def end(self, *, show: bool) -> None:
-        """Kill it with its process group; with `show` it first prints where its threads are. Waits for the end."""
+        """Kill it with its process group; with `show` it first ends itself by printing where its threads are.
+
+        Waits for the end.
+        """
         if show and self.exit_code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGUSR1)

@@ -181,13 +181,13 @@ def _output(sections: Iterable[tuple[str, str]]) -> str:
 
 
 def pytest_addoption() -> None:
-    """Let SIGUSR1 print where every thread is, to the standard error of before pytest captures it.
+    """Let SIGUSR1 end this process once it has printed where every thread is, to the standard error of before capture.
 
     When the lab is gone, however it went, this process gets SIGTERM (on Linux).
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    faulthandler.register(signal.SIGUSR1, file=os.dup(2), all_threads=True)
+    faulthandler.register(signal.SIGUSR1, file=os.dup(2), all_threads=True, chain=True)
 
 
 @pytest.hookimpl(tryfirst=True)
