@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from broker_room import open_room
+from harness.waiting import until
 
 from lomi.contract.codes import ErrorCode
 from lomi.core.ids import GenerationId
@@ -18,10 +19,18 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 
 
 async def test_a_write_that_waits_ends_with_its_terminal(tmp_path: Path) -> None:
-    """Nobody reads what is typed: when the PTY is closed the write fails at once and leaves no watcher in the loop."""
+    """Nobody reads what is typed: when the PTY is closed the write fails at once and leaves no watcher in the loop.
+
+    A line without end never fills a PTY that waits for its end: only one that takes each byte makes a write wait.
+    """
     process = await PtyProcess.start(
-        ("sh", "-c", "stty raw; exec sleep 60"), directory=tmp_path, environment=ENVIRONMENT, columns=80, rows=24
+        ("sh", "-c", "stty raw; : >raw; exec sleep 60"),
+        directory=tmp_path,
+        environment=ENVIRONMENT,
+        columns=80,
+        rows=24,
     )
+    await until((tmp_path / "raw").exists)
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(_failure(process, b"x" * (1 << 20)))
         done, _ = await asyncio.wait((writing,), timeout=0.5)
