@@ -1,13 +1,21 @@
 """Runs first in a new session: opens the PTY, which becomes the controlling terminal, and becomes the shell.
 
 A program of its own, since code between fork and exec is not safe in a process with threads.
+
+Signals that are ignored here have their default back: SIGPIPE and SIGXFSZ, which Python ignores, and those which
+nohup or `&` in a script made the broker ignore. A shell can't undo that, and what it starts would not hear Ctrl-C, a
+hang-up or the end of a pipe.
 """
 
 import os
+import signal
 import sys
 
 if __name__ == "__main__":
     name, *command = sys.argv[1:]
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     descriptor = os.open(name, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(descriptor, number)

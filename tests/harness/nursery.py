@@ -1,7 +1,8 @@
 """Starts `lomi` processes fast: one process has imported everything and forks; each fork is a broker of its own.
 
-Run as a program it reads one JSON object per line, `{"arguments", "environment", "stdout", "stderr"}` (paths), and
-answers each with the pid; a pid that ends is told as `{"ended": pid, "code": n}`.
+Run as a program it reads one JSON object per line, `{"arguments", "environment", "stdout", "stderr", "ignored"}` (two
+paths; numbers of signals that are ignored from the start), and answers each with the pid; a pid that ends is told as
+`{"ended": pid, "code": n}`.
 """
 
 import json
@@ -15,6 +16,8 @@ import traceback
 def _child(order: dict[str, object]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
+    for number in order["ignored"]:  # type: ignore[attr-defined]
+        signal.signal(number, signal.SIG_IGN)
     os.setsid()
     os.environ.clear()
     os.environ.update(order["environment"])  # type: ignore[arg-type]

@@ -55,13 +55,21 @@ class Nursery:
                     self._news.notify_all()
         self._started.put(0)
 
-    def start(self, arguments: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path) -> int:
-        """Fork one `lomi`; returns its pid."""
+    def start(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stdout: Path,
+        stderr: Path,
+        ignored: Sequence[int] = (),
+    ) -> int:
+        """Fork one `lomi`, signals ignored as nohup would have them; returns its pid."""
         order = {
             "arguments": list(arguments),
             "environment": dict(environment),
             "stdout": str(stdout),
             "stderr": str(stderr),
+            "ignored": [int(number) for number in ignored],
         }
         with self._one:
             assert self._process.stdin is not None

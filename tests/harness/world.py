@@ -67,8 +67,12 @@ class World:
         places = {"LOMI_HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime), "TMPDIR": str(self.root)}
         return {**kept, **places, **self._always, **more}
 
-    def start(self, *, failpoint: str | None = None, more: Mapping[str, str] | None = None) -> BrokerProcess:
+    def start(
+        self, *, failpoint: str | None = None, more: Mapping[str, str] | None = None, ignored: Sequence[int] = ()
+    ) -> BrokerProcess:
         """Start a broker and wait until it is ready. Its failpoint can be armed later with `arm`.
+
+        `ignored` are signals which it finds ignored, as after nohup or `&` in a script.
 
         Raises:
             NotReadyError: it ended instead.
@@ -76,13 +80,19 @@ class World:
         assert self.broker is None or not self.broker.alive, "one broker at a time"
         if failpoint is not None:
             self.arm(failpoint)
-        broker = self.launch(more=more)
+        broker = self.launch(more=more, ignored=ignored)
         self.broker = broker
         self._orderly = False
         broker.wait_ready()
         return broker
 
-    def launch(self, arguments: Sequence[str] | None = None, *, more: Mapping[str, str] | None = None) -> BrokerProcess:
+    def launch(
+        self,
+        arguments: Sequence[str] | None = None,
+        *,
+        more: Mapping[str, str] | None = None,
+        ignored: Sequence[int] = (),
+    ) -> BrokerProcess:
         """Start a `lomi` process without waiting for it."""
         usual = ["up", "--headless", "--policy", str(self.policy_file), "--project", str(self.project), "--json"]
         number = next(self._lives)
@@ -90,7 +100,7 @@ class World:
         out.touch(mode=0o600)
         err.touch(mode=0o600)
         environment = self.environment(LOMI_FAILPOINT=f"@{self.armed}", **(more or {}))
-        pid = nursery().start(usual if arguments is None else arguments, environment, out, err)
+        pid = nursery().start(usual if arguments is None else arguments, environment, out, err, ignored)
         return BrokerProcess(pid, nursery(), out, err)
 
     def command(self, *arguments: str, **more: str) -> Ended:

@@ -1,0 +1,46 @@
+"""What a terminal's programs hear, however the broker was started."""
+
+import signal
+from typing import Any
+
+from harness import Agent, ClientEntry, agent, opened_world, policy_text, until
+
+POLICY = policy_text(ClientEntry(label="qa", decide=()))
+IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1)
+
+
+async def terminal(qa: Agent) -> dict[str, Any]:
+    """A new terminal at its prompt, leased."""
+    created = await qa.do("lomi_terminal_create", await qa.revised(cwdRelative="", title="signals"))
+    names = ("panelId", "terminalSessionId", "leaseId")
+    return {"workspaceId": qa.workspace, **{name: created.result[name] for name in names}}
+
+
+async def test_a_program_finds_no_signal_ignored() -> None:
+    """The end of a pipe ends its writer with SIGPIPE, as at any terminal: Python's own habits don't reach the shell."""
+    with opened_world(POLICY) as world:
+        async with agent(world) as qa:
+            place = await terminal(qa)
+            for command in ("yes | head -n 1; echo ${PIPESTATUS[0]} > piped", "grep SigIgn /proc/self/status > ignored"):
+                await qa.do("lomi_terminal_run", {**await qa.keyed(), **place, "command": command})
+            assert (world.project / "piped").read_text() == f"{128 + signal.SIGPIPE}\n"
+            assert (world.project / "ignored").read_text().split()[1].strip("0") == ""
+
+
+async def test_a_broker_that_ignores_signals_has_terminals_that_hear_them() -> None:
+    """Started in the background of a script, with nohup: Ctrl-C ends a command, a closed terminal leaves no job."""
+    with opened_world(POLICY, start=False) as world:
+        world.start(ignored=IGNORED)
+        async with agent(world) as qa:
+            place = await terminal(qa)
+            run = {**await qa.keyed(), **place, "command": "echo > begun; sleep 1000", "waitMs": 0}
+            running = (await qa.call("lomi_terminal_run", run)).data["operationId"]
+            await until((world.project / "begun").exists)
+            interrupt = {**await qa.keyed(), **place, "operationId": running}
+            await qa.do("lomi_terminal_interrupt", interrupt)
+            ended = await qa.call("lomi_operation_get", {"operationId": running, "waitMs": 15000})
+            assert ended.result["observation"]["exitCode"] == 128 + signal.SIGINT
+            background = {**await qa.keyed(), **place, "command": "sleep 1000 & echo $! > job"}
+            await qa.do("lomi_terminal_run", background)
+            panel = {name: place[name] for name in ("panelId", "terminalSessionId")}
+            await qa.do("lomi_panel_close", {**await qa.revised(), **panel})
