@@ -21,7 +21,8 @@ async def test_a_program_finds_no_signal_ignored() -> None:
     with opened_world(POLICY) as world:
         async with agent(world) as qa:
             place = await terminal(qa)
-            for command in ("yes | head -n 1; echo ${PIPESTATUS[0]} > piped", "grep SigIgn /proc/self/status > ignored"):
+            piped = "yes | head -n 1; echo ${PIPESTATUS[0]} > piped"
+            for command in (piped, "grep SigIgn /proc/self/status > ignored"):
                 await qa.do("lomi_terminal_run", {**await qa.keyed(), **place, "command": command})
             assert (world.project / "piped").read_text() == f"{128 + signal.SIGPIPE}\n"
             assert (world.project / "ignored").read_text().split()[1].strip("0") == ""
