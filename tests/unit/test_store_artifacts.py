@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from harness.waiting import until
 from store_values import NOW_S, StillClock, descriptors, store_at
 from test_store_apk import apk
 
@@ -153,7 +154,7 @@ def stages(home: Path) -> list[tuple[str, int]]:
 
 async def reserved(home: Path) -> None:
     """Wait until a row is reserved."""
-    await asyncio.to_thread(lambda: next(found for _ in range(5_000) if (found := stages(home))))
+    await until(lambda: asyncio.to_thread(stages, home))
 
 
 async def test_the_row_of_a_picture_is_durable_while_the_picture_is_taken(tmp_path: Path) -> None:
