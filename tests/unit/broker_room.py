@@ -31,6 +31,7 @@ from lomi.core.tool_list import tool_list
 from lomi.host import SystemClock
 from lomi.store import Store
 
+LONGEST_MS = 15_000
 DECIDED = frozenset({"lomi_project_open", "lomi_chat_stop"})
 
 
@@ -60,8 +61,9 @@ class Room:
         return cast("dict[str, Any]", msgspec.json.decode(reply.structured))
 
     async def mutate(self, tool: str, key: str, **given: object) -> dict[str, Any]:
-        """Call a mutation of the workspace; the envelope of its reply."""
-        return await self.call(tool, workspaceId=self.workspace, retryEpoch=self.epoch, requestKey=key, **given)
+        """Call a mutation of the workspace; the envelope of its reply, which a busy disk may keep waiting."""
+        keyed = {"workspaceId": self.workspace, "retryEpoch": self.epoch, "requestKey": key, "waitMs": LONGEST_MS}
+        return await self.call(tool, **(keyed | given))
 
 
 def _grant(**changes: Any) -> Grant:
