@@ -6,13 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from emulator_images.paper.faults import BadFaultPlanError, Fault, Faults
-from paper.lab import Lab, end_strays, free_pair, phone, run_to_end, wait_for
+from paper.lab import Lab, RunningPhone, end_strays, free_pair, phone, run_to_end, wait_for
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -40,6 +42,24 @@ def test_plans_count_their_occasions(tmp_path: Path) -> None:
         (tmp_path / "plan.toml").write_text(text)
         with pytest.raises(BadFaultPlanError, match=r"plan\.toml"):
             Faults.load(tmp_path / "plan.toml")
+
+
+@contextmanager
+def unanswered(running: RunningPhone, line: str) -> Iterator[None]:
+    """A shell line that gets no answer: its client still waits some time after all that the block waits for."""
+    client = subprocess.Popen(
+        [running.lab.binary, "-s", running.serial, "shell", line],
+        env=running.lab.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield
+        with pytest.raises(subprocess.TimeoutExpired):
+            client.wait(0.5)
+    finally:
+        client.kill()
+        client.wait(10)
 
 
 def boots_but(lab: Lab, faults: str, question: str, answer: str) -> None:
@@ -90,7 +110,7 @@ def test_boot_loop_changes_the_boot_id(lab: Lab) -> None:
 def test_slow_boot_and_late_services(lab: Lab) -> None:
     """A boot takes longer by what was planned; services may come later than the boot flag."""
     begun = time.monotonic()
-    faults = plan("slow_boot", seconds=1.0) + plan("services_late", seconds=2.5)
+    faults = plan("slow_boot", seconds=1.0) + plan("services_late", seconds=7.0)
     with phone(lab, wait=False, faults=faults) as running:
         running.wait_booted()
         assert time.monotonic() - begun > 1.0
@@ -102,7 +122,7 @@ def test_offline_for_a_while(lab: Lab) -> None:
     """The device goes offline, and comes back with the same boot id."""
     with phone(lab) as running:
         before = running.boot_id()
-        running.shell("cmd lomi_agent fault add offline times=1 seconds=1")
+        running.shell("cmd lomi_agent fault add offline times=1 seconds=3")
         wait_for(lambda: running.journal("offline"))
         lab.announce(running.adb_port)
         assert running.adb("shell", "echo x", timeout=10).code == 1
@@ -112,7 +132,7 @@ def test_offline_for_a_while(lab: Lab) -> None:
 
 def test_unauthorized_for_a_while(lab: Lab) -> None:
     """The trusted key counts as a stranger's until somebody allows it."""
-    with phone(lab, wait=False, faults=plan("unauthorized", seconds=2.0)) as running:
+    with phone(lab, wait=False, faults=plan("unauthorized", seconds=6.0)) as running:
         lab.announce(running.adb_port)
         wait_for(lambda: "unauthorized" in lab.adb("devices").out)
         running.wait_booted()
@@ -182,8 +202,8 @@ def test_inputs_go_wrong(lab: Lab) -> None:
         running.shell("input tap 300 230")
         assert 'focused="true"' not in running.adb("exec-out", "uiautomator dump /dev/tty").out
         running.shell("cmd lomi_agent fault add lost_reply times=1")
-        with pytest.raises(subprocess.TimeoutExpired):
-            running.adb("shell", "input tap 300 230", timeout=1.5)
+        with unanswered(running, "input tap 300 230"):
+            wait_for(lambda: len(running.journal("input")) == 2)
         assert 'focused="true"' in running.adb("exec-out", "uiautomator dump /dev/tty").out
         assert [(line["hit"], line["ignored"]) for line in running.journal("input")] == [("", True), ("name", False)]
 
@@ -198,7 +218,7 @@ def test_installs_and_disk_go_wrong(lab: Lab) -> None:
 
 def test_the_name_comes_late(lab: Lab) -> None:
     """For a while the console does not know the AVD's name."""
-    with phone(lab, faults=plan("name_late", seconds=2.0)) as running:
+    with phone(lab, wait=False, faults=plan("name_late", seconds=5.0)) as running:
         assert running.adb("emu", "avd", "name").out.replace("\r", "") == "OK\n"
         wait_for(lambda: "phone" in running.adb("emu", "avd", "name").out)
 
@@ -295,8 +315,8 @@ def test_connections_are_cut_or_silent(lab: Lab) -> None:
         assert running.adb("shell", "echo x").code != 0
         running.wait_booted()
         running.shell("cmd lomi_agent fault add shell_hangs times=1")
-        with pytest.raises(subprocess.TimeoutExpired):
-            running.adb("shell", "echo x", timeout=1)
+        with unanswered(running, "echo x"):
+            wait_for(lambda: running.journal("shell_hangs"))
         assert running.shell("echo free") == "free\n"
     with phone(lab, "mute", wait=False, faults=plan("adb_silent")) as running:
         lab.announce(running.adb_port)
@@ -316,4 +336,4 @@ def test_device_latency_is_seeded(lab: Lab) -> None:
         script = b"uiautomator dump /sdcard/d >/dev/null\nscreencap -p /sdcard/p\ninput tap 1 1\nexit\n"
         begun = time.monotonic()
         running.adb("shell", stdin=script, check=True)
-        assert 0.55 < time.monotonic() - begun < 5
+        assert 0.55 < time.monotonic() - begun < 15

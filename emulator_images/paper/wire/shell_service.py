@@ -148,6 +148,7 @@ async def serve_abb(phone: Phone, stream: Stream, words: str) -> None:
 
 async def _run(phone: Phone, command: str, streams: Streams, *, terminal: bool) -> int:
     if (hang := phone.faults.strikes("shell_hangs")) is not None:
+        phone.record("shell_hangs", seconds=hang.seconds)
         await asyncio.sleep(hang.seconds or 3600)
     shell = new_shell(phone)
     try:
