@@ -169,22 +169,22 @@ def test_a_reason_rules_no_terminal() -> None:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    ("word", "problem"),
+    ("word", "seconds", "problem"),
     [
-        ("hangs", "did not tell of its tools within 2 s"),
-        ("garbage", "did not tell of its tools within 2 s"),
-        ("repeats", "lists its tools without an end"),
-        ("endless", "did not tell of its tools within 2 s"),
-        ("no-list", "did not tell of its tools: the server's answer is not in MCP's form."),
-        ("dies", "ended"),
+        ("hangs", 2, "did not tell of its tools within 2 s"),
+        ("garbage", 2, "did not tell of its tools within 2 s"),
+        ("repeats", 45, "lists its tools without an end"),
+        ("endless", 2, "did not tell of its tools within 2 s"),
+        ("no-list", 45, "did not tell of its tools: the server's answer is not in MCP's form."),
+        ("dies", 45, "ended"),
     ],
 )
 def test_a_server_that_never_tells_of_its_tools_costs_its_tasks_alone(
-    tmp_path: Path, word: str, problem: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, word: str, seconds: int, problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each task ends within its seconds with one line, and the next one is tried."""
     server = shlex.join([sys.executable, ODD, word])
-    words = ["--no-lomi", "--server", server, "--seconds", "2", "--task", "injection", "--task", "iframe"]
+    words = ["--no-lomi", "--server", server, "--seconds", str(seconds), "--task", "injection", "--task", "iframe"]
     assert main([*words, "--json", str(tmp_path / "out.json")]) == 1
     outcomes = json.loads((tmp_path / "out.json").read_text())["outcomes"]
     assert [one["reasons"] for one in outcomes] == [[f"the world of the task: the tool server {problem}"]] * 2
@@ -193,20 +193,20 @@ def test_a_server_that_never_tells_of_its_tools_costs_its_tasks_alone(
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    ("word", "reason"),
+    ("word", "seconds", "reason"),
     [
-        ("hangs-in-call", "not done within 3 s"),
-        ("garbage-in-call", "not done within 3 s"),
-        ("dies-in-call", "the tool server ended while it was called"),
-        ("bad-result", ""),
+        ("hangs-in-call", 10, "not done within 10 s"),
+        ("garbage-in-call", 10, "not done within 10 s"),
+        ("dies-in-call", 90, "the tool server ended while it was called"),
+        ("bad-result", 90, ""),
     ],
 )
 def test_a_server_that_fails_in_a_call_costs_its_task_alone(
-    tmp_path: Path, word: str, reason: str, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, word: str, seconds: int, reason: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It is said in one line, the model is told where it can be, and nothing that the server wrote is shown."""
     server = shlex.join([sys.executable, ODD, word])
-    words = ["--no-lomi", "--server", server, "--seconds", "3", "--task", "injection", "--saboteur", "nothing"]
+    words = ["--no-lomi", "--server", server, "--seconds", str(seconds), "--task", "injection", "--saboteur", "nothing"]
     assert main([*words, "--json", str(tmp_path / "out.json"), "--transcripts", str(tmp_path)]) == 1
     (outcome,) = json.loads((tmp_path / "out.json").read_text())["outcomes"]
     assert outcome["reasons"][: len(outcome["reasons"]) - 2] == ([reason] if reason else [])
