@@ -12,7 +12,18 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from link_peers import INSTANCE, Broker, RawClient, broker, client, raw_client, short_directory, trusting
+from link_peers import (
+    INSTANCE,
+    Broker,
+    RawClient,
+    broker,
+    client,
+    hurried,
+    raw_client,
+    short_directory,
+    trusting,
+    until,
+)
 
 from lomi.link.certificate import HELPER_NAME, broker_name, fingerprint, issue
 from lomi.link.client import connect_endpoint
@@ -348,21 +359,25 @@ class TestNotProven:
         assert await raw.is_cut_off()
         assert running.accepted == []
 
-    async def test_a_client_that_stops_half_way(self, tmp_path: Path, runtime: Path) -> None:
+    async def test_a_client_that_stops_half_way(self, running: Broker) -> None:
         """Silence after connecting, after announcing, or after the welcome ends with the accept deadline."""
-        async with broker(tmp_path / "home", runtime, limits=DESKTOP._replace(accept_seconds=0.5)) as running:
+        gate = running.endpoint.gate
+        with hurried() as forward:
             for steps in range(3):
                 async with raw_client(running.endpoint.socket_path) as raw:
+                    if steps == 0:
+                        await until(lambda: gate.connections == 1)
                     if steps == 1:
                         await raw.announce()
                         await raw.acknowledged()
                     if steps == 2:
                         await raw.enrol()
+                    forward(DESKTOP.accept_seconds)
                     if steps == 0:
                         assert await raw.refusal() == "too_slow"
                     else:
                         assert await raw.is_cut_off()
-            assert running.endpoint.gate.connections == 0
+                assert gate.connections == 0
 
     @pytest.mark.parametrize(
         "frame", [Frame(Kind.MCP, b"{}"), Frame(Kind.JSON, b"{}"), Frame(Kind.JSON, bytes(65_537))]
