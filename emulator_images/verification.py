@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import re
 import socket
 import tempfile
@@ -16,6 +17,8 @@ from emulator_images.images import Image
 from emulator_images.locks import paper_digest
 
 _CLOCK = re.compile(rb"\b\d{1,2}:\d{2}\b")
+_CONSOLES = range(31000, 32766, 2)
+"""Below the ports that the kernel gives to whoever connects: one of those is soon taken before an emulator binds it."""
 Spawn = Callable[[Sequence[str], Mapping[str, str]], Awaitable[asyncio.subprocess.Process]]
 
 
@@ -78,7 +81,7 @@ async def verify(image: Image, *, environment: Mapping[str, str], spawn: Spawn, 
 
 async def _boot_once(image: Image, home: Path, environment: Mapping[str, str], spawn: Spawn) -> Probe:
     create_avd(image, home, "verify")
-    console_port, adb_port = _free_pair()
+    console_port, adb_port = _free_pair(os.getpid())
     places = {
         "HOME": str(home),
         "ANDROID_USER_HOME": str(home),
@@ -138,13 +141,15 @@ async def _probe(image: Image, adb: DirectAdb) -> Probe:
     return Probe(hashlib.sha256(hierarchy).hexdigest(), hashlib.sha256(picture).hexdigest(), boot_id)
 
 
-def _free_pair() -> tuple[int, int]:
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
+def _free_pair(first: int) -> tuple[int, int]:
+    """Two neighbouring ports, the first one even, that nobody has; looked for from the `first` pair on, round about."""
+    for step in range(len(_CONSOLES)):
+        console = _CONSOLES[(first + step) % len(_CONSOLES)]
+        with socket.socket() as even, socket.socket() as odd:
             try:
-                second.bind(("127.0.0.1", port ^ 1))
+                even.bind(("127.0.0.1", console))
+                odd.bind(("127.0.0.1", console + 1))
             except OSError:
                 continue
-            return port & ~1, port | 1
+            return console, console + 1
+    raise BootFailedError("no two neighbouring ports are free")

@@ -136,3 +136,18 @@ async def test_emulator_that_ends_at_once_fails_verification(tmp_path: Path) -> 
             directory=tmp_path,
         )
     assert [path.name for path in tmp_path.iterdir()] == ["plan.toml"]
+
+
+async def test_a_boot_takes_ports_that_nobody_else_is_given(tmp_path: Path) -> None:
+    """The emulator binds its ports late: they are none of those that the kernel gives to whoever connects somewhere."""
+    seen: list[str] = []
+
+    async def ended(command: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+        seen.extend(command)
+        return await spawn(["false"], environment)
+
+    with pytest.raises(BootFailedError, match="ended with code 1"):
+        await verify(load_images()["paper-36"], environment=dict(os.environ), spawn=ended, directory=tmp_path)
+    console, adb = (int(word) for word in seen[seen.index("-ports") + 1].split(","))
+    assert (console % 2, adb) == (0, console + 1)
+    assert adb < 32768, "Linux gives 32768 and above unless told otherwise"
