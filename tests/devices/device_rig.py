@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import json
-import random
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from paper.lab import end_strays
+from paper.pairs import port_pairs
 
 import devices
-from devices.actor.ports import PortPairs
 from devices.fleet import Fleet, open_fleet
 from devices.phone import Phone
 from devices.spec import UNBORN, DeviceSpec, Display, Identity, Readiness, StopRule
@@ -86,12 +85,6 @@ def spec_for(tmp: Path, name: str = "one", *, apps: str = "", faults: str = "", 
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
-def port_range() -> PortPairs:
-    """Port pairs that other test processes are unlikely to try at the same time."""
-    first = random.SystemRandom().randrange(20000, 28000, 2)
-    return PortPairs(first, first + 400)
-
-
 @asynccontextmanager
 async def a_fleet(tmp: Path, stored: Stored | None = None, **options: object) -> AsyncIterator[Fleet]:
     """An open fleet whose adb server lives below `tmp`."""
@@ -100,7 +93,7 @@ async def a_fleet(tmp: Path, stored: Stored | None = None, **options: object) ->
         tmp / "f",
         next_generation=kept.next_generation,
         on_identity=kept.on_identity,
-        ports=port_range(),
+        ports=port_pairs(),
         **options,  # type: ignore[arg-type]
     ) as fleet:
         yield fleet
@@ -154,10 +147,3 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], within: float =
 def descriptors() -> int:
     """How many descriptors this process has open."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-def free_pair() -> int:
-    """An even port with a free one above it."""
-    pairs = port_range()
-    with pairs.hold(grpc=False) as held:
-        return held.console

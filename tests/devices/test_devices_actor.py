@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from device_rig import FAST, Stored, a_fleet, a_phone, journal, on_device, port_range, spec_for, until
+from device_rig import FAST, Stored, a_fleet, a_phone, journal, on_device, spec_for, until
+from paper.pairs import port_pairs
 
 from devices import processes
 from devices.actor.ports import PortPairs
@@ -372,7 +373,7 @@ async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
 
 def test_port_pairs_are_even_distinct_and_free() -> None:
     """A busy console or adb port is passed over; sixteen holders get sixteen pairs (pains 25)."""
-    pairs = port_range()
+    pairs = port_pairs()
     with ExitStack() as stack:
         with pairs.hold(grpc=False) as free:
             pass

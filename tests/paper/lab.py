@@ -14,6 +14,8 @@ from pathlib import Path
 import adbutils
 import msgspec
 
+from paper.pairs import port_pairs
+
 ADB = Path(adbutils.__file__).parent / "binaries" / "adb"
 
 
@@ -201,16 +203,9 @@ def wait_for(holds: object, seconds: float = 20) -> None:
 
 
 def free_pair() -> tuple[int, int]:
-    """Two free neighbouring ports, the first one even."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port ^ 1))
-            except OSError:
-                continue
-            return port & ~1, port | 1
+    """Two free neighbouring ports, the first one even; no other call gives them soon."""
+    with port_pairs().hold(grpc=False) as held:
+        return held.console, held.adb
 
 
 def spawn(lab: Lab, arguments: list[str], extra: Mapping[str, str], stderr: Path) -> "subprocess.Popen[bytes]":
