@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from paper.lab import end_strays
+from paper.lab import end_strays, written_lines
 from paper.pairs import port_pairs
 
 import devices
@@ -123,8 +122,7 @@ async def open_app(phone: Phone, package: str) -> None:
 
 def journal(phone: Phone, event: str | None = None) -> list[dict[str, object]]:
     """The phone's own record, all of it or one kind of event."""
-    path = phone.spec.avd_directory / "paper-journal.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = written_lines(phone.spec.avd_directory / "paper-journal.jsonl")
     return [row for row in rows if event is None or row["event"] == event]
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import time
@@ -11,6 +10,7 @@ from typing import Any
 
 from harness import Agent, ClientEntry, World, agent, opened_world, owner, policy_text, until
 from harness.process import processes_that_name
+from paper.lab import written_lines
 
 PHONE = "one"
 
@@ -187,8 +187,7 @@ async def test_a_persons_takeover_lifts_what_is_held() -> None:
         record = world.home / "devices" / "avd" / f"{PHONE}.avd" / "paper-journal.jsonl"
 
         def lifted() -> bool:
-            rows = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
-            return [row["kind"] for row in rows if row["event"] == "motion"] == ["DOWN", "UP"]
+            return [row["kind"] for row in written_lines(record) if row["event"] == "motion"] == ["DOWN", "UP"]
 
         assert not lifted()
         await owner(world, "take", name=target["panelId"])
@@ -213,8 +212,8 @@ async def test_two_fingers_are_lifted_by_a_takeover() -> None:
                 assert done.data["state"] == "succeeded", done.raw
             record = world.home / "devices" / "avd" / f"{PHONE}.avd" / "paper-journal.jsonl"
 
-            def fingers() -> list[tuple[int, int]]:
-                rows = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+            def fingers() -> list[tuple[object, object]]:
+                rows = written_lines(record)
                 return [(row["finger"], row["pressure"]) for row in rows if row["event"] == "motion"]
 
             assert fingers() == [(0, 1), (1, 1)]

@@ -153,10 +153,7 @@ class RunningPhone:
 
     def journal(self, event: str = "") -> list[dict[str, object]]:
         """The phone's journal, or its lines of one event."""
-        path = self.directory / "paper-journal.jsonl"
-        text = path.read_bytes() if path.exists() else b""
-        lines = [msgspec.json.decode(line, type=dict[str, object]) for line in text.splitlines()]
-        return [line for line in lines if event in {"", line["event"]}]
+        return [line for line in written_lines(self.directory / "paper-journal.jsonl") if event in {"", line["event"]}]
 
     def wait_booted(self) -> None:
         """Wait until the phone is ready; announced again each time, as after a reboot the server has forgotten it."""
@@ -174,6 +171,12 @@ class RunningPhone:
     def stderr(self) -> str:
         """What the process has printed so far."""
         return (self.directory / "stderr.txt").read_text()
+
+
+def written_lines(path: Path) -> list[dict[str, object]]:
+    """The whole lines of a journal; the end of a line may come a moment after its beginning."""
+    whole, _, _ = (path.read_bytes() if path.exists() else b"").rpartition(b"\n")
+    return [msgspec.json.decode(line, type=dict[str, object]) for line in whole.splitlines()]
 
 
 def end_strays(root: Path) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from emulator_images.paper.faults import BadFaultPlanError, Fault, Faults
-from paper.lab import Lab, RunningPhone, end_strays, free_pair, phone, run_to_end, wait_for
+from paper.lab import Lab, RunningPhone, end_strays, free_pair, phone, run_to_end, wait_for, written_lines
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -266,8 +266,12 @@ def test_a_child_holds_the_pipes(lab: Lab) -> None:
         stderr=subprocess.PIPE,
     )
     journal = lab.root / "avd" / "phone.avd" / "paper-journal.jsonl"
-    wait_for(lambda: journal.exists() and '"child"' in journal.read_text())
-    child = int(journal.read_text().split('"pid": ')[1].split("}")[0])
+
+    def children() -> list[int]:
+        return [int(str(line["pid"])) for line in written_lines(journal) if line["event"] == "child"]
+
+    wait_for(children)
+    (child,) = children()
     process.terminate()
     assert process.wait(10) == 0
     try:
