@@ -14,6 +14,7 @@ A plan is a TOML file with `[[fault]]` tables:
 
 import asyncio
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -53,7 +54,7 @@ FaultName = Literal[
     "ignored_input", "slow_input",
     "dropped_keys",  # of a typed text every key number `value` is swallowed
     "moved_focus",  # after `value` keys of a typed text the field `text` has the focus
-    "slow_typing",  # after `value` keys of a typed text the next one comes `seconds` later
+    "slow_typing",  # after `value` keys of a typed text the next one comes `seconds` later, or once this is cleared
     "late_change",  # `seconds` after a touch was answered the item of `text`, as ID=WORDS, changes too
     "lost_reply",  # the input lands, its answer comes `seconds` later or never
     "slow_install", "failed_install",
@@ -93,6 +94,7 @@ class Faults:
         self._planned: list[list[int]] = []
         self._faults: list[Fault] = []
         self.changed = asyncio.Event()
+        self._cleared = asyncio.Event()
         for fault in planned:
             self.add(fault)
 
@@ -120,6 +122,15 @@ class Faults:
         kept = [pair for pair in zip(self._faults, self._planned, strict=True) if name and pair[0].name != name]
         self._faults = [fault for fault, _ in kept]
         self._planned = [left for _, left in kept]
+        cleared, self._cleared = self._cleared, asyncio.Event()
+        cleared.set()
+
+    async def last(self, fault: Fault) -> None:
+        """Wait for as long as a fault that struck lasts: its `seconds`, or until it is cleared."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(fault.seconds):
+                while any(one is fault for one in self._faults):
+                    await self._cleared.wait()
 
     def strikes(self, name: FaultName) -> Fault | None:
         """An occasion for a fault: the fault when it strikes now, else None."""

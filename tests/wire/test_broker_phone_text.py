@@ -319,8 +319,10 @@ async def test_a_lost_reply_after_a_text_that_landed_is_unknown(world: World) ->
         hand = await a_hand(world, qa)
         await hand.focus("plain")
         await hand.shell("cmd lomi_agent fault add lost_reply times=1")
-        await hand.shell("cmd lomi_agent fault add offline delay=0.3 times=1")
-        lost = await hand.type("landed")
+        typing = asyncio.ensure_future(hand.type("landed"))
+        await until(lambda: any(row["event"] == "text" and row["text"] == "landed" for row in hand.journal()))
+        await hand.shell("cmd lomi_agent fault add offline times=1")
+        lost = await typing
         assert lost.state == "outcome_unknown/unknown", lost.raw
 
         async def back() -> bool:
@@ -337,7 +339,7 @@ async def test_a_takeover_in_mid_text_leaves_a_true_receipt(world: World, meddle
     async with agent(world) as qa:
         hand = await a_hand(world, qa)
         await hand.focus("plain")
-        await hand.shell("cmd lomi_agent fault add slow_typing times=1 value=2 seconds=1.0")
+        await hand.shell("cmd lomi_agent fault add slow_typing times=1 value=2 seconds=15")
         typing = asyncio.ensure_future(hand.type("abcdef"))
 
         async def begun() -> bool:
@@ -348,6 +350,8 @@ async def test_a_takeover_in_mid_text_leaves_a_true_receipt(world: World, meddle
         await owner(world, "take", **panel)
         if meddles:
             await hand.shell("input text ZZ")
+        assert not typing.done()
+        await hand.shell("cmd lomi_agent fault clear slow_typing")
         typed = await typing
         assert typed.short == (UNKNOWN + DIFFERS if meddles else HELD), typed.raw
         assert (await hand.type("more")).reason == "taken_over"

@@ -134,7 +134,7 @@ async def _type(call: Call, text: str) -> None:
         if moved is not None and number == moved.value:
             stage.activity.focused = moved.text
         if slow is not None and number == slow.value:
-            await asyncio.sleep(slow.seconds)
+            await faults.last(slow)
 
 
 async def _keys(call: Call, ignored: bool) -> int:
