@@ -3,10 +3,11 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -31,8 +32,8 @@ def logs(session: str | None, since: int | None, level: str, lines: int, follow:
     from lomi.disk.home import state_home
 
     present = state_home(os.environ) / DIRECTORY / NAME
-    files = [present.with_name(f"{NAME}.{number}") for number in range(KEPT, 0, -1)]
-    if not present.exists() and not any(file.exists() for file in files):
+    files = _opened([present, *(present.with_name(f"{NAME}.{number}") for number in range(1, KEPT + 1))])
+    if not files:
         fail("there is no log in this home yet", "start a broker with `lomi up`")
 
     def wanted(line: dict[str, object]) -> bool:
@@ -40,13 +41,13 @@ def logs(session: str | None, since: int | None, level: str, lines: int, follow:
         ours = session is None or line.get("session") == session
         return at_least and ours and (since is None or _moment(line) >= since)
 
-    kept = [line for file in (*files, present) for line in _read(file) if wanted(line)]
+    kept = [line for file in reversed(files) for line in file.lines() if wanted(line)]
     for line in kept[-lines:]:
         click.echo(_shown(line, as_json=as_json))
     if follow:
         # Ctrl-C is how following ends.
         with suppress(KeyboardInterrupt):
-            for line in _follow(present):
+            for line in _follow(present, files[0]):
                 if wanted(line):
                     click.echo(_shown(line, as_json=as_json))
 
@@ -71,35 +72,55 @@ def _parsed(text: str) -> dict[str, object] | None:
     return line if isinstance(line, dict) else None
 
 
-def _read(file: Path) -> Iterator[dict[str, object]]:
-    try:
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            for text in lines:
-                if (line := _parsed(text)) is not None:
-                    yield line
-    except FileNotFoundError:
-        return
+class _File:
+    """One file of the log, read on from where it was left."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._rest = ""
+        self.number = os.fstat(file.fileno()).st_ino
+
+    def lines(self) -> Iterator[dict[str, object]]:
+        """What has come since; a last line that is not whole yet waits for its rest."""
+        *whole, self._rest = (self._rest + self._file.read()).split("\n")
+        for text in whole:
+            if (line := _parsed(text)) is not None:
+                yield line
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._file.close()
 
 
-def _follow(file: Path) -> Iterator[dict[str, object]]:
+def _opened(paths: Iterable[Path]) -> list[_File]:
+    """Those that are there. The newest comes first: one that is rotated meanwhile is met again, and passed over."""
+    found: dict[int, _File] = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            file = _File(path.open(encoding="utf-8", errors="replace"))
+            if found.setdefault(file.number, file) is not file:
+                file.close()
+    return list(found.values())
+
+
+def _follow(path: Path, file: _File) -> Iterator[dict[str, object]]:
     """New lines as they come, over rotations."""
-    opened = file.open(encoding="utf-8", errors="replace") if file.exists() else None
-    if opened is not None:
-        opened.seek(0, os.SEEK_END)
-    rest = ""
     while True:
-        if opened is not None:
-            rest += opened.read()
-            *whole, rest = rest.split("\n")
-            for text in whole:
-                if (line := _parsed(text)) is not None:
-                    yield line
-        if file.exists() and (opened is None or os.fstat(opened.fileno()).st_ino != file.stat().st_ino):
-            if opened is not None:
-                opened.close()
-            opened, rest = file.open(encoding="utf-8", errors="replace"), ""
-            continue
-        time.sleep(_LOOK_S)
+        number = _number(path)
+        # Read after that look: nothing comes to a file any more once another has its name.
+        yield from file.lines()
+        if number in (None, file.number):
+            time.sleep(_LOOK_S)
+        elif newer := _opened([path]):
+            file.close()
+            (file,) = newer
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _shown(line: dict[str, object], *, as_json: bool) -> str:

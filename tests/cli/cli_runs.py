@@ -94,10 +94,10 @@ async def assert_revoked(session: Agent) -> None:
 class Following:
     """A command that goes on until Ctrl-C; its lines are read as they come."""
 
-    def __init__(self, world: World, *arguments: str) -> None:
+    def __init__(self, world: World, *arguments: str, **more: str) -> None:
         self._process = subprocess.Popen(
             [LOMI, *arguments],
-            env=world.environment(),
+            env=world.environment(**more),
             cwd=world.root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -117,6 +117,11 @@ class Following:
             self._read += piece
         line, _, self._read = self._read.partition(b"\n")
         return line.decode()
+
+    def begin(self) -> None:
+        """Wait until it prints, and read nothing of it yet."""
+        assert self._process.stdout is not None
+        assert select.select([self._process.stdout], [], [], WAIT_S)[0], "it printed nothing"
 
     def interrupt(self) -> Ran:
         """Press Ctrl-C and wait for its end."""

@@ -91,6 +91,23 @@ async def test_following_shows_lines_as_they_come(world: World) -> None:
     assert (ended.code, ended.err) == (0, "")
 
 
+def test_following_misses_no_line_that_comes_while_the_kept_ones_are_shown(world: World, tmp_path: Path) -> None:
+    """While a full pipe holds it up amid the kept lines another line comes, then the file is rotated: all are shown."""
+    present = tmp_path / DIRECTORY / NAME
+    present.parent.mkdir()
+    present.write_text("".join(f'{{"event": "kept", "count": {number}}}\n' for number in range(20_000)))
+    following = Following(world, "logs", "--follow", "--json", "-n", "20000", LOMI_HOME=str(tmp_path))
+    following.begin()
+    with present.open("a") as file:
+        file.write('{"event": "meanwhile"}\n')
+    present.rename(present.with_name(f"{NAME}.1"))
+    present.write_text('{"event": "after"}\n')
+    events = [json.loads(following.line())["event"] for _ in range(20_002)]
+    assert events == ["kept"] * 20_000 + ["meanwhile", "after"]
+    ended = following.interrupt()
+    assert (ended.code, ended.err) == (0, "")
+
+
 def test_a_locale_without_a_character_costs_only_the_character(world: World) -> None:
     """Where standard output is Latin-1, an ellipsis is written as its number and the command goes on."""
     (world.home / DIRECTORY / f"{NAME}.1").write_text('{"time": "t", "level": "info", "event": "seen of …"}\n')
