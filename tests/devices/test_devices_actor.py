@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,12 @@ from device_rig import FAST, Stored, a_fleet, a_phone, journal, on_device, spec_
 from paper.pairs import port_pairs
 
 from devices import processes
+from devices.actor import boot
 from devices.actor.ports import PortPairs
 from devices.actor.stopping import end_orphan
+from devices.adb.shell import ShellLane
 from devices.faults import BootFailed, DeviceFault, EmulatorExited, LaunchRefused, NotRunning, StopUnconfirmed
+from devices.fleet import Fleet
 from devices.phone import Phone
 from devices.spec import Identity, Needs, StopRule
 from devices.world import Child, World, spawn_process
@@ -31,6 +34,33 @@ async def fault_of(work: Awaitable[object]) -> DeviceFault | None:
     except DeviceFault as fault:
         return fault
     return None
+
+
+def leaping(sign: Callable[[], bool]) -> Callable[[], float]:
+    """A clock that is an hour ahead from its sign on: a deadline that runs then has passed, however quick all went."""
+    ahead = 0.0
+
+    def now() -> float:
+        nonlocal ahead
+        ahead = ahead or 3600.0 * sign()
+        return time.monotonic() + ahead
+
+    return now
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """What each look at a booting device found to be missing."""
+    found: list[str | None] = []
+    look = boot.look
+
+    async def noted(lane: ShellLane, services: tuple[str, ...]) -> boot.Look:
+        seen = await look(lane, services)
+        found.append(seen.unready)
+        return seen
+
+    monkeypatch.setattr(boot, "look", noted)
+    return found
 
 
 async def test_starts_coalesce_and_the_identity_is_stored_before_use(tmp_path: Path) -> None:
@@ -80,9 +110,11 @@ async def test_a_start_whose_asker_left_leaves_nothing(tmp_path: Path) -> None:
     stored = Stored()
     async with a_fleet(tmp_path, stored) as fleet:
         phone = fleet.phone(spec_for(tmp_path, faults='[[fault]]\nname = "never_boots"\n'))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.5):
-                await phone.start()
+        asking = asyncio.ensure_future(phone.start())
+        await until(lambda: phone.phase == "booting")
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
         await until(lambda: not phone.process_alive)
         assert processes.carriers(stored.identities[0].marker) == ()
 
@@ -117,7 +149,7 @@ async def test_a_locked_avd_with_a_dead_owner_is_told_at_once(tmp_path: Path) ->
     command = (sys.executable, "-c", f"import sys; sys.stderr.write({words!r}); sys.exit(1)")
     async with a_fleet(tmp_path) as fleet:
         phone = fleet.phone(replace(spec_for(tmp_path), command=command))
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(phone.spec.readiness.process_s / 2):
             fault = await fault_of(phone.start())
         assert isinstance(fault, EmulatorExited)
         assert fault.reason == "avd_locked_stale"
@@ -125,22 +157,27 @@ async def test_a_locked_avd_with_a_dead_owner_is_told_at_once(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("faults", "reason", "stage"),
+    ("faults", "reason", "stage", "sign"),
     [
-        ('[[fault]]\nname = "never_boots"\n', "boot_timeout", "boot_flag"),
-        ('[[fault]]\nname = "services_late"\nseconds = 60\n', "boot_timeout", "service_package"),
-        ('[[fault]]\nname = "systemui_anr"\n', "system_dialog", "system_dialog"),
-        ('[[fault]]\nname = "unauthorized"\n', "adb_unauthorized", None),
-        ('[[fault]]\nname = "adb_silent"\n', "boot_timeout", "adb"),
+        ('[[fault]]\nname = "never_boots"\n', "boot_timeout", "boot_flag", "boot_flag"),
+        ('[[fault]]\nname = "services_late"\nseconds = 60\n', "boot_timeout", "service_package", "service_package"),
+        ('[[fault]]\nname = "systemui_anr"\n', "system_dialog", "system_dialog", "system_dialog"),
+        ('[[fault]]\nname = "unauthorized"\n', "adb_unauthorized", None, "unauthorized"),
+        ('[[fault]]\nname = "adb_silent"\n', "boot_timeout", "adb", "offline"),
     ],
 )
 async def test_every_boot_stage_has_a_deadline_and_a_name(
-    tmp_path: Path, faults: str, reason: str, stage: str | None
+    tmp_path: Path, looks: list[str | None], faults: str, reason: str, stage: str | None, sign: str
 ) -> None:
     """A phone that hangs at a stage fails in time, by that stage's name, and nothing of it is left (pains 7, 30)."""
-    rule = replace(FAST, boot_s=1.2, adb_s=1.2)
-    async with a_fleet(tmp_path) as fleet:
-        phone = fleet.phone(spec_for(tmp_path, faults=faults, readiness=rule))
+    fleets: list[Fleet] = []
+
+    def hangs() -> bool:
+        return sign in looks or any(row.state == sign for fleet in fleets for row in fleet.server.rows)
+
+    async with a_fleet(tmp_path, world=World(monotonic=leaping(hangs))) as fleet:
+        fleets.append(fleet)
+        phone = fleet.phone(spec_for(tmp_path, faults=faults))
         fault = await fault_of(phone.start())
         assert isinstance(fault, BootFailed)
         assert fault.reason == reason
@@ -254,7 +291,7 @@ async def test_an_ignored_kill_still_ends_with_the_process_group(tmp_path: Path)
 async def test_a_phone_that_answers_nothing_is_gone_in_the_stated_time(tmp_path: Path) -> None:
     """A frozen emulator costs its stop no more than `silent_s`, ten seconds by default, and is observed gone."""
     assert StopRule().silent_s <= 10
-    rule = StopRule(sync_s=1.0, console_s=0.5, exit_s=30.0, term_s=0.5, kill_s=3.0)
+    rule = StopRule(sync_s=1.0, console_s=0.5, exit_s=30.0, term_s=0.5, kill_s=15.0)
     stored = Stored()
     async with a_fleet(tmp_path, stored) as fleet:
         phone = fleet.phone(spec_for(tmp_path, stopping=rule))
@@ -316,7 +353,7 @@ async def test_offline_and_back_is_the_same_generation_but_a_reboot_is_a_new_one
         assert phone.running.identity.process == first.identity.process
 
 
-async def test_a_bad_quick_boot_snapshot_costs_one_cold_boot(tmp_path: Path) -> None:
+async def test_a_bad_quick_boot_snapshot_costs_one_cold_boot(tmp_path: Path, looks: list[str | None]) -> None:
     """A stored snapshot whose services are dead is put aside; the device boots without it and says so (pains 32)."""
     spec = spec_for(tmp_path, faults='[[fault]]\nname = "services_late"\nseconds = 60\n')
     faulty = dict(spec.environment)["PAPER_FAULTS"]
@@ -327,11 +364,8 @@ async def test_a_bad_quick_boot_snapshot_costs_one_cold_boot(tmp_path: Path) -> 
     )
     script.chmod(0o755)
     environment = tuple(pair for pair in spec.environment if pair[0] != "PAPER_FAULTS")
-    rule = replace(FAST, boot_s=1.0)
-    async with a_fleet(tmp_path) as fleet:
-        phone = fleet.phone(
-            replace(spec, command=(str(script),), environment=environment, readiness=rule, quick_boot=True)
-        )
+    async with a_fleet(tmp_path, world=World(monotonic=leaping(lambda: "service_package" in looks))) as fleet:
+        phone = fleet.phone(replace(spec, command=(str(script),), environment=environment, quick_boot=True))
         stored = phone.spec.avd_directory / "snapshots" / "default_boot"
         stored.mkdir(parents=True)
         running = await phone.start()
