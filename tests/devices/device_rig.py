@@ -19,7 +19,7 @@ from devices.spec import UNBORN, DeviceSpec, Display, Identity, Readiness, StopR
 
 ROOT = Path(devices.__file__).parent.parent
 DISPLAY = Display(720, 1280, 320)
-FAST = Readiness(stable_polls=2, poll_s=0.02, process_s=20, adb_s=20, boot_s=20, offline_grace_s=5)
+FAST = Readiness(stable_polls=2, poll_s=0.02, process_s=20, adb_s=20, boot_s=20, offline_grace_s=30)
 
 
 @dataclass
@@ -131,7 +131,7 @@ def taps(phone: Phone) -> list[dict[str, object]]:
     return [row for row in journal(phone, "input") if row["kind"] == "tap"]
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = 10.0) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = 30.0) -> None:
     """Wait for something that no event tells of."""
     end = time.monotonic() + within
     while True:
