@@ -20,13 +20,18 @@ async def terminal_of(stage: Stage, actor: Actor) -> Arguments:
             "workspaceId": actor.agent.workspace,
             **{name: created.result[name] for name in names},
         }
-    named = {name: value for name, value in kept.items() if name != "leaseId"}
+    await _at_prompt(actor, kept)
+    return dict(kept)
+
+
+async def _at_prompt(actor: Actor, terminal: dict[str, Any]) -> None:
+    """Wait until the shell has done all that was typed, and shows its prompt."""
+    named = {name: terminal[name] for name in ("workspaceId", "panelId", "terminalSessionId")}
 
     async def ready() -> bool:
         return (await actor.agent.ask("lomi_terminal_read", **named)).data["prompt"] == "ready"
 
     await until(ready)
-    return dict(kept)
 
 
 def _lines(stage: Stage, actor: Actor, word: str) -> int:
@@ -66,15 +71,8 @@ async def _run(stage: Stage, actor: Actor) -> Arguments:
 
 
 async def _typed(stage: Stage, actor: Actor, arguments: Arguments) -> int:
-    word = arguments["input"]["text"].split()[1]
-
-    async def written() -> int:
-        return _lines(stage, actor, word)
-
-    try:
-        return int(await until(written, 1.0))
-    except TimeoutError:
-        return 0
+    await _at_prompt(actor, arguments)
+    return _lines(stage, actor, arguments["input"]["text"].split()[1])
 
 
 def _other_text(arguments: Arguments) -> Arguments:
