@@ -3,10 +3,14 @@
 import base64
 import hashlib
 import re
+from types import SimpleNamespace
+from typing import cast
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from emulator_images.paper.screen.frames import Frames
+from emulator_images.paper.screen.stage import Stage
 from paper.lab import Lab, RunningPhone, phone
 
 FORM = "lomi.paper.form/.FormActivity"
@@ -252,6 +256,22 @@ def test_clock_stands_still_unless_moved(lab: Lab) -> None:
         changed = [n.get("text") for n in tree(running).iter("node")]
         assert [(a, b) for a, b in zip(texts, changed, strict=True) if a != b] == [("09:00", "09:01")]
         assert picture(running) != first
+
+
+def test_a_late_change_is_awaited_until_it_is_made() -> None:
+    """Its time may be up before its turn comes: until then a view says that it waits for a frame."""
+    stage = SimpleNamespace(
+        focused_window=lambda: "window", rotation=0, keyboard_shown=False, shifted=False, toast="", awake=True,
+        notifications=[], tasks=[],
+    )  # fmt: skip
+    frames = Frames(lambda: cast("Stage", stage), lambda: 1000.0, 0.0)
+    assert frames.look() == (1, False)
+    frames.announce()
+    frames.announce()
+    frames.made()
+    assert frames.look() == (1, True)
+    frames.made()
+    assert frames.look() == (1, False)
 
 
 def test_same_seed_same_frames(lab: Lab) -> None:

@@ -56,10 +56,15 @@ def _play(call: Call, path: tuple[tuple[int, int], ...], milliseconds: int, *, i
     package = call.phone.stage.activity.app.package
     kind = call.name
     if (late := call.phone.faults.strikes("late_change")) is not None:
-        call.phone.frames.promise(late.seconds)
         item, _, words = late.text.partition("=")
-        texts = call.phone.stage.activity.texts
-        asyncio.get_running_loop().call_later(late.seconds, texts.__setitem__, item, words)
+        texts, frames = call.phone.stage.activity.texts, call.phone.frames
+        frames.announce()
+
+        def change() -> None:
+            texts[item] = words
+            frames.made()
+
+        asyncio.get_running_loop().call_later(late.seconds, change)
     call.phone.record(
         "input", kind=kind, x=x, y=y, x2=x2, y2=y2, milliseconds=milliseconds, hit=hit, package=package, ignored=ignored
     )

@@ -11,7 +11,7 @@ class Frames:
     """Counts what the display showed.
 
     A change is on the display after `frame_seconds` (0 when drawing takes no time); until then, while something moves
-    by itself, and for as long as was promised, a view waits for the next frame.
+    by itself, and while a change is announced that has yet to be made, a view waits for the next frame.
     """
 
     def __init__(self, stage: Callable[[], Stage], monotonic: Callable[[], float], frame_seconds: float) -> None:
@@ -20,11 +20,16 @@ class Frames:
         self._frame_seconds = frame_seconds
         self._shown: tuple[object, ...] = ()
         self._due = 0.0
+        self._coming = 0
         self._count = 0
 
-    def promise(self, seconds: float) -> None:
-        """Something is under way that will draw for so long."""
-        self._due = max(self._due, self._monotonic() + seconds)
+    def announce(self) -> None:
+        """A change is under way; it is awaited until it is `made`, for its time may be up before its turn comes."""
+        self._coming += 1
+
+    def made(self) -> None:
+        """An announced change is there."""
+        self._coming -= 1
 
     def look(self) -> tuple[int, bool]:
         """How many frames were shown until now, and whether another is awaited."""
@@ -42,6 +47,6 @@ class Frames:
         if shown != self._shown:
             self._shown = shown
             self._count += 1
-            self.promise(self._frame_seconds)
+            self._due = self._monotonic() + self._frame_seconds
         moves = bool(stage.tasks) and any(item.kind == "spinner" for item in stage.activity.screen.items)
-        return self._count, moves or self._monotonic() < self._due
+        return self._count, moves or self._coming > 0 or self._monotonic() < self._due
