@@ -56,13 +56,14 @@ def package(
 class Mirror:
     """Files by path, requests in order, and faults by path.
 
-    `cut` closes after so many bytes, once; `slow` sends a byte at a time until `hurry` is set.
+    `cut` closes after so many bytes, once; `slow` sends a byte at a time until `hurry` is set, and counts `trickled`.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     cut: dict[str, int] = field(default_factory=dict)
     slow: set[str] = field(default_factory=set)
+    trickled: int = 0
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
 
@@ -104,6 +105,7 @@ async def a_mirror() -> AsyncIterator[Mirror]:
             while path in mirror.slow and len(part) > 1 and not mirror.hurry.is_set() and not writer.is_closing():
                 writer.write(part[:1])
                 part = part[1:]
+                mirror.trickled += 1
                 await asyncio.sleep(0.005)
             writer.write(part)
         with contextlib.suppress(ConnectionError):

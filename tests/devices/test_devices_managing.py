@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import io
 import itertools
+import os
 import platform
 import zipfile
 from collections.abc import AsyncIterator, Sequence
@@ -37,7 +38,8 @@ SCOPES = (*ALL_SCOPES, "android.setup", "android.manage")
 IMAGE = "system-images;android-34;aosp_atd;x86_64"
 HARDWARE = {"ramMib": 1024, "cpuCount": 1, "dataGib": 2, "gpu": "auto", "quickBoot": False}
 DIGEST = hashlib.sha1(trimmed_licence(LICENCE).encode()).hexdigest()
-SYSTEM = zipped({"system.img": b"not Android", "build.prop": b"x=1\n"}, top="x86_64")
+SYSTEM = zipped({"system.img": b"not Android" + os.urandom(1 << 15), "build.prop": b"x=1\n"}, top="x86_64")
+"""Large enough that a byte every five milliseconds takes longer than any test."""
 
 
 def an_emulator(words: bytes) -> bytes:
@@ -283,7 +285,7 @@ async def test_one_job_at_a_time_and_a_download_can_be_cancelled() -> None:
         plan = await prepared(qa, (IMAGE, "7"))
         given = await qa.keyed(planId=plan["planId"], planRevision=plan["revision"], waitMs=0)
         running = (await qa.call(APPLY, given)).data
-        await until(lambda: ("/image.zip", "") in mirror.requests)
+        await until(lambda: mirror.trickled > 20)
         busy = await manage(qa, type="cleanup")
         assert (busy.code, busy.reason) == ("TARGET_BUSY", "management_busy")
         named = {"operationId": running["operationId"]}
