@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import shutil
 import socket
 import sys
@@ -24,6 +25,7 @@ ADB = Path(adbutils.__file__).parent / "binaries" / "adb"
 NAME = "gate"
 BOOT_S = 60.0
 END_S = 5.0
+_EVEN = range(20_000, 31_000, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +67,20 @@ def _lay_out(root: Path, words: Mapping[str, str]) -> None:
     create_avd(find_image(load_images(), IMAGE), root / "avd", NAME)
 
 
-def _free_pair() -> int:
-    """An even port that is free together with the next one."""
-    while True:
+def free_pairs(count: int) -> list[int]:
+    """Even ports, each free together with the next one; none that the system gives to whoever asks for any."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(_EVEN, len(_EVEN)):
         with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = int(first.getsockname()[1])
             try:
-                second.bind(("127.0.0.1", port ^ 1))
+                first.bind(("127.0.0.1", port))
+                second.bind(("127.0.0.1", port + 1))
             except OSError:
                 continue
-            return port & ~1
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise StageError("no two neighbouring ports are free")
 
 
 @asynccontextmanager
@@ -88,7 +93,7 @@ async def opened_phone(given: Mapping[str, str], words: Mapping[str, str]) -> As
     root = Path(tempfile.mkdtemp(prefix="lomi-gate-phone-"))
     try:
         await asyncio.to_thread(_lay_out, root, words)
-        console, server = _free_pair(), _free_pair()
+        console, server = free_pairs(2)
         cache = {"npm_config_cache": str(Path.home() / ".npm")}  # what npx has fetched stays fetched
         environment = {**cache, **given, **_environment(root, server)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)

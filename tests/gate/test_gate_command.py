@@ -13,6 +13,7 @@ import pytest
 from agent_gate import stage
 from agent_gate.main import main
 from agent_gate.outcome import Outcome, comparison_of
+from agent_gate.phone import free_pairs
 from gate_runs import TASKS
 
 from lomi.core.processes import name_of
@@ -153,6 +154,13 @@ def test_another_server_is_tried_on_what_it_can(tmp_path: Path) -> None:
     assert len(started) == 3
     assert [one["daemon"] for one in started if name_of(one["daemon"]) is not None] == []
     assert all("MY_KEY" not in one["variables"] for one in started)
+
+
+def test_a_phones_ports_are_given_to_nobody_who_asks_for_any() -> None:
+    """They are free, and stay so until the phone boots: Linux hands out those from 32,768 on, unless told otherwise."""
+    ports = free_pairs(40)
+    assert len(set(ports)) == 40
+    assert all(port % 2 == 0 and port + 1 < 32_768 for port in ports)
 
 
 def test_the_key_is_not_in_the_environment_of_what_lomi_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
