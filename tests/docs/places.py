@@ -1,7 +1,9 @@
 """Commands of a page that serve until its end, each in its home, and those that a person types at a terminal."""
 
+import contextlib
 import os
 import pty
+import random
 import select
 import signal
 import socket
@@ -27,13 +29,13 @@ def named(text: str, names: Mapping[str, str]) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [int(one.getsockname()[1]) for one in held]
-    finally:
-        for one in held:
-            one.close()
+    """Ports that nobody listens on, and that the system gives to nobody who asks for any: they are used much later."""
+    found: set[int] = set()
+    while len(found) < count:
+        port = random.SystemRandom().randrange(12_000, 20_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.add(port)
+    return list(found)
 
 
 class Places:
