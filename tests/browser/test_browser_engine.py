@@ -46,9 +46,8 @@ asyncio.run(main())
 
 
 def _gone(pid: int, started: int, profile: Path) -> bool:
-    """Whether process and profile are gone within five seconds."""
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
+    """Whether process and profile are gone within five seconds; those in which the machine stands still don't count."""
+    for _ in range(5 * 50):
         found = identify(pid)
         if (found is None or found.started != started) and not profile.exists():
             return True
@@ -83,7 +82,7 @@ async def test_a_crash_ends_every_generation_and_the_next_open_works() -> None:
             page.on_ended.append(told.append)
         assert engine.process is not None
         os.kill(engine.process.pid, signal.SIGKILL)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await crashed.wait()
         assert told == ["engine_crashed", "engine_crashed"]
         assert engine.pages == {}
@@ -159,13 +158,13 @@ async def test_places_are_bounded_and_given_back() -> None:
 
 async def test_an_engine_that_answers_nothing_is_said_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stopped engine holds up neither the end of a page nor an open; the open says why."""
-    monkeypatch.setattr(chromium, "ATTACH_S", 1.0)
     async with running() as engine:
         page = await engine.open()
+        monkeypatch.setattr(chromium, "ATTACH_S", 1.0)
         assert engine.process is not None
         os.kill(engine.process.pid, signal.SIGSTOP)
         try:
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(30):
                 await navigate.close(page)
                 with pytest.raises(EngineUnavailableError) as caught:
                     await engine.open()
@@ -240,5 +239,5 @@ async def test_a_hung_page_is_unresponsive_and_holds_up_nobody() -> None:
         with pytest.raises(UnresponsiveError):
             await page.snapshot()
         assert (await other.snapshot()).nodes
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(20):
             await navigate.close(page)
