@@ -135,7 +135,7 @@ async def test_a_page_that_never_rests_is_said_to_be_unsettled(site: Site, page:
     acted = await actions.click(page, node(snapshot, "button").ref, settle_s=0.4)
     assert acted.delivered
     assert not acted.observation.settled
-    assert acted.observation.elapsed_ms < 2000
+    assert acted.observation.elapsed_ms < 10_000
 
 
 async def test_pending_requests_are_waited_for_and_bounded(site: Site, page: Page) -> None:

@@ -32,7 +32,7 @@ async def test_a_dialog_is_an_observation_and_blocks_only_its_page(site: Site, p
     assert dialog is not None
     assert page.pending.dialogs[dialog].message == "Sure?"
     assert page.pending.dialogs[dialog].kind == "confirm"
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         assert (await capture.capture(other)).width == 1280
     for call in (actions.click(page, node(snapshot, "button").ref), page.snapshot(), capture.capture(page)):
         with pytest.raises(BlockedError):

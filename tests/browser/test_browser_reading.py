@@ -174,9 +174,9 @@ async def test_waits_match_as_soon_as_it_happens(site: Site, page: Page) -> None
     document.body.append(b); }, 200); setTimeout(() => history.pushState(0, '', '/moved'), 300)</script>"""
     await navigate.navigate(page, site.show(body), wait_until="commit", settle_s=0.05)
     for condition in (Text("late words"), Element("button", "Ready"), Url(site.url + "/moved"), Load()):
-        waited = await wait(page, condition, timeout_s=5)
+        waited = await wait(page, condition, timeout_s=25)
         assert waited.outcome == "matched", condition
-        assert waited.elapsed_ms < 3000
+        assert waited.elapsed_ms < 15_000
         assert waited.snapshot is not None
 
 

@@ -286,7 +286,8 @@ async def test_a_blank_page_whose_script_did_not_come_gets_it_again(
 
     monkeypatch.setattr(frames, "send", unanswered)
     page = await engine.open()
-    async with asyncio.timeout(2):
-        assert (await page.snapshot()).url == "about:blank"
+    async with asyncio.timeout(20):
+        await page.main_world(60)
+    assert (await page.snapshot()).url == "about:blank"
     assert len(asked) == 2
     await navigate.close(page)
