@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from lomi.cli.checks import home, machine, programs
-from lomi.cli.checks.finding import Finding, Look, Place
+from lomi.cli.checks.finding import LONGER, Finding, Look, Place
 from lomi.cli.shown import printable
 
 LOOKS: tuple[tuple[str, Look], ...] = (
@@ -28,17 +28,19 @@ LOOKS: tuple[tuple[str, Look], ...] = (
     ("sockets", home.sockets),
     ("leftovers", home.leftovers),
 )
-WITHIN_S = 2.0
 
 
 @click.command()
+@click.option(
+    "--within", type=click.FloatRange(0.1, 600), default=2.0, show_default=True, metavar="SECONDS", help="Patience."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def doctor(as_json: bool) -> None:
+def doctor(within: float, as_json: bool) -> None:
     """Look for what is missing or broken. Exits 1 when something keeps Lomi from working."""
     from lomi.disk.home import state_home
 
     begun = time.monotonic()
-    found = look(Place(home=state_home(os.environ), environment=dict(os.environ)), within_s=WITHIN_S)
+    found = look(Place(home=state_home(os.environ), environment=dict(os.environ), patience_s=within))
     bad = any(finding.state == "problem" for finding in found)
     if as_json:
         said = {"ok": not bad, "seconds": round(time.monotonic() - begun, 3), "findings": found}
@@ -50,7 +52,7 @@ def doctor(as_json: bool) -> None:
     os._exit(1 if bad else 0)
 
 
-def look(place: Place, *, within_s: float) -> list[Finding]:
+def look(place: Place) -> list[Finding]:
     """Look at everything at once; what has not answered in time is said to be unknown."""
     answers: queue.SimpleQueue[tuple[str, tuple[Finding, ...]]] = queue.SimpleQueue()
 
@@ -63,7 +65,7 @@ def look(place: Place, *, within_s: float) -> list[Finding]:
 
     for name, one in LOOKS:
         threading.Thread(target=run, args=(name, one), daemon=True).start()
-    end = time.monotonic() + within_s
+    end = time.monotonic() + place.patience_s
     found: dict[str, tuple[Finding, ...]] = {}
     while len(found) < len(LOOKS):
         try:
@@ -71,8 +73,8 @@ def look(place: Place, *, within_s: float) -> list[Finding]:
         except queue.Empty:
             break
         found[name] = findings
-    late = f"gave no answer within {within_s:g} s"
-    absent = {name: (Finding(name=name, state="warning", said=late, cure="lomi doctor"),) for name, _ in LOOKS}
+    late = f"gave no answer within {place.patience_s:g} s"
+    absent = {name: (Finding(name=name, state="warning", said=late, cure=LONGER),) for name, _ in LOOKS}
     return [finding for name, _ in LOOKS for finding in found.get(name, absent[name])]
 
 

@@ -15,6 +15,7 @@ from harness import ClientEntry, World, opened_world, policy_text
 from lomi.broker.preferences import NAME
 from lomi.cli.checks.finding import Place
 from lomi.cli.checks.machine import kvm
+from lomi.cli.checks.programs import adb
 from lomi.cli.doctor import LOOKS
 
 Findings = dict[str, dict[str, Any]]
@@ -27,8 +28,8 @@ def world() -> Iterator[World]:
         yield opened
 
 
-def _doctor(world: World, **more: str) -> tuple[Ran, Findings]:
-    ran = lomi(world, "doctor", "--json", **more)
+def _doctor(world: World) -> tuple[Ran, Findings]:
+    ran = lomi(world, "doctor", "--within", "30", "--json")
     return ran, {finding["name"]: finding for finding in ran.json["findings"]}
 
 
@@ -42,7 +43,7 @@ def test_a_healthy_machine_has_no_problem(world: World) -> None:
     assert "Chrom" in found["chromium"]["said"]
     assert ran.json["seconds"] < 10
     assert not world.home.exists()
-    text = lomi(world, "doctor").out
+    text = lomi(world, "doctor", "--within", "30").out
     assert "\x1b" not in text
     assert len(text.splitlines()) == len(found) + sum(finding["cure"] is not None for finding in found.values())
 
@@ -151,6 +152,19 @@ def test_a_damaged_discovery_file_is_a_problem_whose_cure_works(world: World, ha
     ran, found = _doctor(world)
     assert (ran.code, "discovery" in found) == (0, False)
     world.start()
+
+
+def test_a_program_that_is_slow_is_not_called_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is busy adb may take its time: that is a warning, and the cure is to wait for longer."""
+    slow = tmp_path / "adb"
+    slow.write_text("#!/bin/sh\nsleep 1\necho Android Debug Bridge version 1.0.41\n")
+    slow.chmod(0o700)
+    monkeypatch.setattr("lomi.cli.checks.programs.bundled_adb", lambda: slow)
+    (late,) = adb(Place(home=tmp_path, environment={}, patience_s=0.2))
+    assert (late.state, late.cure) == ("warning", "lomi doctor --within 30")
+    assert "did not tell its version within 0.15 s" in late.said
+    (told,) = adb(Place(home=tmp_path, environment={}, patience_s=30))
+    assert (told.state, told.said) == ("ok", f"Android Debug Bridge version 1.0.41 at {slow}")
 
 
 def _machine(proc: Path, flags: str, modules: str) -> Place:

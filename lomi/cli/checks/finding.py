@@ -22,12 +22,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to look."""
+    """Where to look. `patience_s` is how long all looks together may take."""
 
     home: Path
     environment: Mapping[str, str]
+    patience_s: float = 2.0
     proc: Path = Path("/proc")
     kvm: Path = Path("/dev/kvm")
 
 
+LONGER = "lomi doctor --within 30"
+"""What helps where an answer was too slow."""
 Look = Callable[[Place], tuple[Finding, ...]]

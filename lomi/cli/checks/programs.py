@@ -9,21 +9,23 @@ from pathlib import Path
 
 from browser.process import find_engine
 from devices.adb.server import bundled_adb
-from lomi.cli.checks.finding import Finding, Place
+from lomi.cli.checks.finding import LONGER, Finding, Place
 
-_WAIT_S = 1.5
+_SHARE = 0.75
+"""How much of the patience one program gets: its silence is to be told, too."""
 _PYTHON = shlex.quote(sys.executable)
 ENGINE_CURE = f"{_PYTHON} -m playwright install --with-deps chromium"
 
 
-def _first_line(command: Sequence[str]) -> str:
+def _first_line(command: Sequence[str], place: Place) -> str:
     """What a program says of itself.
 
     Raises:
         OSError: it can't be run.
         subprocess.SubprocessError: it failed, or took too long.
     """
-    ran = subprocess.run(command, capture_output=True, timeout=_WAIT_S, check=True, stdin=subprocess.DEVNULL)
+    wait_s = _SHARE * place.patience_s
+    ran = subprocess.run(command, capture_output=True, timeout=wait_s, check=True, stdin=subprocess.DEVNULL)
     return (ran.stdout.decode(errors="replace").splitlines() or [""])[0].strip()
 
 
@@ -34,12 +36,12 @@ def chromium(place: Place) -> tuple[Finding, ...]:
         said = "none is installed: no page can be opened"
         return (Finding(name="chromium", state="problem", said=said, cure=ENGINE_CURE),)
     try:
-        said = _first_line((str(engine), "--version"))
+        said = _first_line((str(engine), "--version"), place)
     except (OSError, subprocess.CalledProcessError) as error:
         cure = f"{shlex.quote(str(engine))} --version"
         return (Finding(name="chromium", state="problem", said=f"{engine} can't be run: {_why(error)}", cure=cure),)
-    except subprocess.TimeoutExpired:
-        said = f"did not tell its version within {_WAIT_S} s"
+    except subprocess.TimeoutExpired as late:
+        said = _slow(late)
     found = (Finding(name="chromium", state="ok", said=f"{said} at {engine}"),)
     if os.geteuid() != 0:
         return found
@@ -54,24 +56,29 @@ def chromium(place: Place) -> tuple[Finding, ...]:
     )
 
 
-def _why(error: Exception) -> str:
+def _why(error: OSError | subprocess.CalledProcessError) -> str:
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
-    return f"exit code {error.returncode}" if isinstance(error, subprocess.CalledProcessError) else str(error)
+    return f"exit code {error.returncode}"
+
+
+def _slow(late: subprocess.TimeoutExpired) -> str:
+    return f"did not tell its version within {late.timeout:g} s"
 
 
 def adb(place: Place) -> tuple[Finding, ...]:
     """Whether the adb that Lomi brings can be run; PATH is never searched."""
-    del place
     binary = bundled_adb()
     cure = f"{_PYTHON} -m pip install --force-reinstall --no-deps adbutils"
     if not binary.exists():
         said = "the adbutils package of this environment brings none for this system: no phone can be driven"
         return (Finding(name="adb", state="problem", said=said, cure=cure),)
     try:
-        said = _first_line((str(binary), "version"))
-    except (OSError, subprocess.SubprocessError) as error:
+        said = _first_line((str(binary), "version"), place)
+    except (OSError, subprocess.CalledProcessError) as error:
         return (Finding(name="adb", state="problem", said=f"{binary} can't be run: {_why(error)}", cure=cure),)
+    except subprocess.TimeoutExpired as late:
+        return (Finding(name="adb", state="warning", said=f"{binary} {_slow(late)}", cure=LONGER),)
     return (Finding(name="adb", state="ok", said=f"{said} at {binary}"),)
 
 
