@@ -13,9 +13,9 @@ import sys
 
 if __name__ == "__main__":
     name, *command = sys.argv[1:]
-    for number in signal.valid_signals():
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+    for ignored in signal.valid_signals():
+        if signal.getsignal(ignored) is signal.SIG_IGN:
+            signal.signal(ignored, signal.SIG_DFL)
     descriptor = os.open(name, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(descriptor, number)
