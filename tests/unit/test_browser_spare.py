@@ -152,9 +152,9 @@ async def test_pages_that_stay_have_no_spare_beside_them(tmp_path: Path, monkeyp
 async def test_a_spare_page_goes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody opens a page for a while: its process ends, and its place and proxy are given back."""
     async with _pages(tmp_path / "h") as pages:
-        monkeypatch.setattr(port, "SPARE_S", 1.5)
+        monkeypatch.setattr(port, "SPARE_S", 6.0)
         spare = await pages.come_and_go()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await spare.ended.wait()
         assert await pages.settled_on(0) == set()
         assert pages.engine._admitted == 0
@@ -185,7 +185,7 @@ async def test_an_engine_that_dies_with_its_spare_page_is_followed_by_another(tm
         spare = await pages.come_and_go()
         assert pages.engine.process is not None
         os.kill(pages.engine.process.pid, signal.SIGKILL)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await spare.ended.wait()
         page = await pages.open(SECOND)
         assert page is not spare
@@ -198,7 +198,7 @@ async def test_a_spare_page_whose_process_was_killed_is_not_given(tmp_path: Path
         spare = await pages.come_and_go()
         for process in await pages.settled_on(1):
             os.kill(process, signal.SIGKILL)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await spare.ended.wait()
         page = await pages.open(SECOND)
         assert page is not spare
