@@ -24,7 +24,6 @@ UNKNOWN = {
     "generation": "00000000-0000-8000-8000-0000000f423f",
 }
 _KEPT_BY_FAMILY = {"terminal": "terminal", "panel": "terminal", "browser": "page", "android": "lease"}
-WAIT = {"waitMs": 15_000}
 
 
 class Probe:
@@ -47,8 +46,9 @@ class Probe:
 
     async def patient(self, actor: Actor, arguments: Arguments) -> Answered:
         """The call, waiting until its receipt has settled."""
-        waits = WAIT if self.definition.mutation and "wait_ms" in self.definition.fields else {}
-        return await self.call(actor, {**arguments, **waits})
+        if self.definition.mutation and "wait_ms" in self.definition.fields:
+            return await actor.agent.settled(self.definition.name, arguments)
+        return await self.call(actor, arguments)
 
     async def effects(self, actor: Actor, arguments: Arguments) -> int | None:
         """How often the effect is there, None where nothing counts it."""
@@ -159,8 +159,6 @@ class Probe:
         await cancelled(task)
         broker.signal(signal.SIGCONT)
         said = await self.patient(actor, given)
-        if said.data.get("state") not in (None, *TERMINAL_STATES):
-            said = await self.patient(actor, given)
         return said.short if self.definition.stored else "the effect stands"
 
     async def _revoked(self) -> str:

@@ -13,6 +13,7 @@ from harness.world import World
 from lomi.client.client import Client, connect
 
 Arguments = dict[str, Any]
+UNSETTLED = ("queued", "awaiting_user", "running", "cancelling")
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,17 @@ class Agent:
         assert said.code is None, said.raw
         return said
 
+    async def settled(self, tool: str, arguments: Mapping[str, Any]) -> Answered:
+        """Call a mutation and wait for its end, by the same call again where one may not wait for so long."""
+        for _ in range(3):
+            said = await self.call(tool, {"waitMs": 15000, **arguments})
+            if said.code is not None or said.data.get("state") not in UNSETTLED:
+                break
+        return said
+
     async def do(self, tool: str, arguments: Mapping[str, Any]) -> Answered:
         """Call a mutation that must succeed."""
-        said = await self.call(tool, {"waitMs": 15000, **arguments})
+        said = await self.settled(tool, arguments)
         assert said.code is None, said.raw
         assert said.data.get("state") in (None, "succeeded"), said.raw
         return said
