@@ -208,12 +208,19 @@ def test_each(phone, number):
 
 def test_a_worker_without_a_phone_of_its_own_waits_for_one(pytester: pytest.Pytester, world: World) -> None:
     """Two workers, a pool of one: every test gets it in its turn, and the wait is told as such."""
-    # Each keeps the phone for a while, so that the other worker, of which it can't know, comes to wait for it.
+    # Whoever has the phone first keeps it until the other worker has come to wait for it.
     source = """
-import pytest, time
+import pathlib, pytest, time, types
+from lomi.lab.plugin import desk
+WAITED = pathlib.Path(__file__).with_name("waited")
+def paused(seconds):
+    WAITED.touch()
+    time.sleep(seconds)
+desk.time = types.SimpleNamespace(monotonic=time.monotonic, sleep=paused)
 @pytest.mark.parametrize("number", range(4))
 def test_each(phone, number):
-    time.sleep(0.2)
+    while not WAITED.exists():
+        time.sleep(0.02)
     phone.go("home")
 """
     ran = run_inner(pytester, source, "-n", "2", "--pool", "1", environment=environment_of(world))
