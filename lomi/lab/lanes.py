@@ -19,14 +19,17 @@ class HostClock:
 
 
 class Lane:
-    """One phone, or one worker without phones. It is always in exactly one part, from the moment it is made."""
+    """One phone, or one worker without phones. It is always in exactly one part, from the moment it is made.
 
-    def __init__(self, host: str, name: str, clock: HostClock, part: Part = "idle") -> None:
+    Lanes of one host begin and are told of at one moment, so that each adds up to the same time.
+    """
+
+    def __init__(self, host: str, name: str, clock: HostClock, part: Part = "idle", began: float | None = None) -> None:
         self.name = name
         self._host = host
         self._clock = clock
         self._part: Part = part
-        self._began = clock.now()
+        self._began = clock.now() if began is None else began
         self._shard: int | None = None
         self._test: str | None = None
         self._done: list[Segment] = []
@@ -40,9 +43,9 @@ class Lane:
         self._close(moment)
         self._part, self._shard, self._test = part, shard, test
 
-    def taken(self) -> tuple[Segment, ...]:
-        """Every stretch since the last call, the present one up to now; together they have no gap."""
-        self._close(self._clock.now())
+    def taken(self, until: float | None = None) -> tuple[Segment, ...]:
+        """Every stretch since the last call, the present one up to now or `until`; together they have no gap."""
+        self._close(self._clock.now() if until is None else until)
         done, self._done = tuple(self._done), []
         return done
 

@@ -1,12 +1,15 @@
 """What a worker did, out of what it told; and a lane's time, which has no gap."""
 
+import itertools
 from itertools import pairwise
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 from lab import lab_values as values
 
 from lomi.lab.account import Account
+from lomi.lab.engines.local import LocalEngine, LocalSetting
 from lomi.lab.events import (
     MOST_TEXT,
     Began,
@@ -21,7 +24,9 @@ from lomi.lab.events import (
     encode,
 )
 from lomi.lab.lanes import HostClock, Lane
+from lomi.lab.plan import parse_plan
 from lomi.lab.shard import Part, Work
+from lomi.lab.shelf import FolderShelf
 
 WORKS = tuple(Work(test=test, attempt=1) for test in values.tests_of(3))
 IDS = [work.test.id for work in WORKS]
@@ -176,6 +181,22 @@ def test_a_lanes_time_has_no_gap_and_no_overlap(steps: list[tuple[Part, float, f
     assert taken[-1].ended == clock.now()
     assert all(one.ended == two.began for one, two in pairwise(taken))
     assert all(one.ended > one.began for one in taken)
+
+
+async def test_every_lane_of_a_host_adds_up_to_the_same_time(tmp_path: Path) -> None:
+    """However long the machine stops between two of them: a second passes at each look at the clock."""
+    passed = itertools.count(1.0)
+    setting = LocalSetting(
+        plan=parse_plan('version = 1\n[pool]\nphones = 2\n[[needs]]\ntest = "*"\nphones = 0\n'),
+        folder=tmp_path,
+        environment={},
+        shelf=FolderShelf(tmp_path / "shelf"),
+        scratch=tmp_path,
+        clock=HostClock(epoch=lambda: 1_000.0, steady=lambda: next(passed)),
+    )
+    segments = await LocalEngine(setting).finish()
+    assert {segment.lane for segment in segments} == {"phone 1", "phone 2", "worker 1", "worker 2"}
+    assert len({(segment.began, segment.ended) for segment in segments}) == 1
 
 
 @given(st.text(st.characters(exclude_categories=())))

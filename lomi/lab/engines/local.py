@@ -53,14 +53,15 @@ class LocalEngine:
     def __init__(self, setting: LocalSetting) -> None:
         self._setting = setting
         self._numbers = itertools.count(1)
-        plan = setting.plan
+        plan, began = setting.plan, setting.clock.now()
         self._phone_lanes = {
-            name: Lane(setting.host, name, setting.clock, "boot" if plan.broker is not None else "idle")
+            name: Lane(setting.host, name, setting.clock, "boot" if plan.broker is not None else "idle", began)
             for name in (f"phone {number}" for number in range(1, plan.phones + 1))
         }
         needing_none = plan.phones == 0 or any(rule.phones == 0 for rule in plan.needs)
         count = plan.worker_count if needing_none else 0
-        self._free = [Lane(setting.host, f"worker {number}", setting.clock) for number in range(count, 0, -1)]
+        numbers = range(count, 0, -1)
+        self._free = [Lane(setting.host, f"worker {number}", setting.clock, began=began) for number in numbers]
         self._workers = tuple(self._free)
         self._quarters: Quarters | None = None
         self._failed: str | None = None
@@ -203,8 +204,8 @@ class LocalEngine:
     async def finish(self) -> tuple[Segment, ...]:
         """The last stretches of all lanes."""
         await self.cancel()
-        lanes = (*self._phone_lanes.values(), *self._workers)
-        return tuple(segment for lane in lanes for segment in lane.taken())
+        lanes, now = (*self._phone_lanes.values(), *self._workers), self._setting.clock.now()
+        return tuple(segment for lane in lanes for segment in lane.taken(now))
 
     async def anchor(self, content: bytes) -> str | None:
         """Import the content as an artifact of its own; None without a broker, or where it refuses."""
