@@ -6,8 +6,8 @@ running broker can be armed: passes count from the moment the file's text change
 that passes, and it alone, until the text changes again; then it passes anew. Nothing else reads it.
 """
 
-import os
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,7 +70,8 @@ class Failpoints:
 
     def _act(self, name: str, words: str) -> None:
         if self._signal is not None:
-            os.kill(os.getpid(), self._signal)
+            # To this thread, though it ends or stops all: sent to the process, it may reach another thread first.
+            signal.pthread_kill(threading.get_ident(), self._signal)
             return
         while self._file is not None and _read(self._file) == words:
             time.sleep(_LOOK_S)
