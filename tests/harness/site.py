@@ -50,7 +50,7 @@ class Site:
         """How many requests for a path had these fields."""
         return sum(where == path and fields.items() <= given.items() for where, given in list(self.seen))
 
-    def wait(self, path: str, seconds: float = 5.0, **fields: str) -> bool:
+    def wait(self, path: str, seconds: float = 20.0, **fields: str) -> bool:
         """Wait until there is one."""
         with self._news:
             return self._news.wait_for(lambda: self.count(path, **fields) > 0, seconds)

@@ -124,7 +124,7 @@ class TestPlace:
                 old.unlink()
             if way == "directory":
                 old.parent.rmdir()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 await until(lambda: endpoint.socket_path != old and endpoint.discovery_path.exists())
                 await until(lambda: read(endpoint.discovery_path, endpoint.discovery_key).endpoint != str(old))
             assert await answers(running)
@@ -152,7 +152,7 @@ class TestPlace:
             monkeypatch.setattr(tempfile, "tempdir", str(deep))
             running.endpoint._environment = {}
             running.endpoint.socket_path.unlink()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 await until(lambda: running.endpoint.fault is not None)
             assert isinstance(running.endpoint.fault, SocketPathTooLongError)
             await before.send(Frame(Kind.MCP, b"still here"))
@@ -260,7 +260,7 @@ class TestBounds:
                     await broken.is_cut_off()
                 async with raw_client(running.endpoint.socket_path):
                     pass
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 await until(lambda: open_descriptors() == before)
 
 
