@@ -6,7 +6,7 @@ import random
 import pytest
 from browser_probe import Probe
 from browser_site import Site, html
-from browser_steps import node, text, visit
+from browser_steps import LONG_S, node, text, visit
 
 from browser import actions, navigate
 from browser.engine import Engine
@@ -153,7 +153,7 @@ async def test_pending_requests_are_waited_for_and_bounded(site: Site, page: Pag
     <button onclick="fetch('/never')">Never</button><p id=out></p>"""
     snapshot = await visit(page, site.show(body))
     asyncio.get_running_loop().call_later(0.25, slow.set)
-    acted = await actions.click(page, node(snapshot, "button", "Slow").ref)
+    acted = await actions.click(page, node(snapshot, "button", "Slow").ref, settle_s=LONG_S)
     assert acted.observation.settled
     assert [n.name for n in acted.observation.diff.added] == ["late answer"]
     hung = await actions.click(page, node(snapshot, "button", "Never").ref, settle_s=0.3)

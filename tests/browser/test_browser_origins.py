@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from browser_probe import Probe
 from browser_site import Answer, Site, html, serving
-from browser_steps import node, text, visit
+from browser_steps import LONG_S, node, text, visit
 
 from browser import actions, navigate
 from browser.egress import EgressGrant, EgressProxy, HostPort, Origin, RefusalIdentity
@@ -114,7 +114,7 @@ ESCAPES = {
 async def test_no_way_out_of_a_page(site: Site, foreign: Site, held: Page, way: str) -> None:
     """Script, links, forms, frames, fetches, beacons, pictures, sockets and refreshes stay in; the document stays."""
     snapshot = await visit(held, site.show("<h1>Home</h1>" + ESCAPES[way].format(url=foreign.url + "/any")))
-    acted = await actions.click(held, node(snapshot, "button").ref)
+    acted = await actions.click(held, node(snapshot, "button").ref, settle_s=LONG_S)
     assert held.url == site.url + "/"
     assert acted.observation.navigation is None
     if way in {"script", "link", "form", "replace"}:
@@ -170,7 +170,7 @@ async def test_resource_hosts_show_pictures_and_no_documents(site: Site, foreign
         other = await engine.open()
         site.show("<h1>Child</h1>", "/child")
         free = await visit(other, site.show(f"<a href={site.url}/child target=_blank>Free</a>", "/free"))
-        opened = (await actions.click(other, node(free, "link").ref)).observation.opened
+        opened = (await actions.click(other, node(free, "link").ref, settle_s=LONG_S)).observation.opened
         assert engine.pages[opened[0]].url == site.url + "/child"
         for left in (page, *other.profile.pages.values()):
             await navigate.close(left)
@@ -236,7 +236,7 @@ async def test_a_document_fetched_ahead_is_not_shown(site: Site, engine: Engine,
     rules = f'<script type=speculationrules>{{"{rule}": [{{"urls": ["/denied"], "eagerness": "immediate"}}]}}</script>'
     snapshot = await visit(page, site.show(f"{rules}<button onclick=\"location = '/denied'\">Go</button>"))
     await site.until("/denied")
-    acted = await actions.click(page, node(snapshot, "button").ref)
+    acted = await actions.click(page, node(snapshot, "button").ref, settle_s=LONG_S)
     assert acted.observation.refused_documents == (site.url + "/denied",)
     assert (acted.observation.closed, page.activity.ended) == (True, "closed")
     with pytest.raises(PageEndedError):
@@ -248,7 +248,7 @@ async def test_refusals_without_end_are_bounded(site: Site, foreign: Site, held:
     frames = "for (let i = 0; i < 60; i++) document.body.append(Object.assign(document.createElement('iframe'), "
     body = f"<h1>Home</h1><button onclick=\"{frames}{{src: '{foreign.url}/any?' + i}}))\">Go</button>"
     snapshot = await visit(held, site.show(body))
-    acted = await actions.click(held, node(snapshot, "button").ref)
+    acted = await actions.click(held, node(snapshot, "button").ref, settle_s=LONG_S)
     refused = acted.observation.refused_documents
     assert refused == tuple(f"{foreign.url}/any?{i}" for i in range(16))
 

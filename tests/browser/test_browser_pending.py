@@ -7,7 +7,7 @@ import pytest
 from browser_files import serving_files
 from browser_probe import Probe
 from browser_site import Answer, Site, html
-from browser_steps import node, text, visit
+from browser_steps import LONG_S, node, text, visit
 
 from browser import actions, capture, navigate, pending
 from browser.engine import Engine, running
@@ -129,7 +129,7 @@ async def test_popups_become_pages_of_their_own(site: Site, page: Page, engine: 
     site.show("<h1>Child</h1><script>document.title = document.cookie</script>", "/child")
     site.pages["/"] = html("<a href=/child target=_blank>Open</a>", set_cookie="seen=yes")
     snapshot = await visit(page, site.url + "/")
-    opened = (await actions.click(page, node(snapshot, "link").ref)).observation.opened
+    opened = (await actions.click(page, node(snapshot, "link").ref, settle_s=LONG_S)).observation.opened
     assert len(opened) == 1
     child = engine.pages[opened[0]]
     assert child.generation != page.generation
@@ -165,10 +165,10 @@ async def test_downloads_are_kept_with_their_bytes(site: Site, page: Page) -> No
         },
     )
     snapshot = await visit(page, site.show("<a href=/file>Get</a>"))
-    acted = await actions.click(page, node(snapshot, "link").ref)
+    acted = await actions.click(page, node(snapshot, "link").ref, settle_s=LONG_S)
     assert len(acted.observation.downloads) == 1
     assert acted.observation.navigation is None
-    done = await page.pending.downloaded(acted.observation.downloads[0], 5)
+    done = await page.pending.downloaded(acted.observation.downloads[0], 20)
     assert done.state == "done"
     assert done.byte_length == len(content)
     assert "/" not in done.file_name
@@ -184,7 +184,7 @@ async def test_a_download_without_end_is_stopped_at_its_bound(page: Page, monkey
     with serving_files() as files:
         files.pages["/"] = f"<a href='/attached?size={1 << 40}'>Get</a>"
         snapshot = await visit(page, files.origin + "/")
-        acted = await actions.click(page, node(snapshot, "link").ref)
+        acted = await actions.click(page, node(snapshot, "link").ref, settle_s=LONG_S)
         done = await page.pending.downloaded(acted.observation.downloads[0], 20)
     assert (done.state, done.reason, done.path) == ("failed", "too_large", None)
 
@@ -211,7 +211,7 @@ async def test_a_download_dropped_as_it_completes_ends_nothing_else(site: Site, 
         files.append(handle.path)
 
     page.pending.on_change.append(begun)
-    acted = await actions.click(page, node(snapshot, "link").ref)
+    acted = await actions.click(page, node(snapshot, "link").ref, settle_s=LONG_S)
     await over.wait()
     with pytest.raises(NoSuchThingError):
         await page.pending.downloaded(acted.observation.downloads[0], 5)
@@ -262,8 +262,8 @@ async def test_a_download_that_the_engine_does_not_tell_of_is_swept(monkeypatch:
         with serving_files() as files:
             files.pages["/"] = f"<a href='/attached?size=7'>Known</a><a href='/attached?size={size}'>Untold</a>"
             snapshot = await visit(page, files.origin + "/")
-            known = (await actions.click(page, node(snapshot, "link", "Known").ref)).observation.downloads[0]
-            kept = await page.pending.downloaded(known, 5)
+            clicked = await actions.click(page, node(snapshot, "link", "Known").ref, settle_s=LONG_S)
+            kept = await page.pending.downloaded(clicked.observation.downloads[0], 20)
             assert kept.path is not None
             swept, cancel = asyncio.Event(), page.context.cancel
             monkeypatch.setattr(page.context, "cancel", lambda guid: (cancel(guid), swept.set()))

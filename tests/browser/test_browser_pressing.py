@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from browser_probe import Probe
 from browser_site import Answer, Site
-from browser_steps import Effects, node, text, visit
+from browser_steps import LONG_S, Effects, node, text, visit
 
 from browser import actions, frames, gestures, navigate
 from browser.engine import Engine
@@ -104,7 +104,7 @@ async def test_a_link_that_downloads_is_waited_for(site: Site, page: Page) -> No
     answer.hold = asyncio.Event()
     snapshot = await visit(page, site.show("<a href=/file download>Get</a>"))
     asyncio.get_running_loop().call_later(0.4, answer.hold.set)
-    acted = await actions.click(page, node(snapshot, "link").ref)
+    acted = await actions.click(page, node(snapshot, "link").ref, settle_s=LONG_S)
     assert len(acted.observation.downloads) == 1
     assert acted.observation.settled
 

@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 from browser_probe import Probe
 from browser_site import Answer, Site, html
-from browser_steps import node, text, visit
+from browser_steps import LONG_S, node, text, visit
 from PIL import Image
 
 from browser import actions, capture, navigate
@@ -150,7 +150,7 @@ async def test_the_network_list_has_no_credentials(site: Site, page: Page) -> No
         "out.textContent='done')\">Load</button><p id=out></p>"
     )
     snapshot = await visit(page, site.show(body))
-    acted = await actions.click(page, node(snapshot, "button").ref)
+    acted = await actions.click(page, node(snapshot, "button").ref, settle_s=LONG_S)
     assert acted.observation.settled
     assert await text(page) == "done"
     listed = page.network.read()

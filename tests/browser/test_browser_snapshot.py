@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from browser_probe import Probe
 from browser_site import Site, html
-from browser_steps import node, text, visit
+from browser_steps import LONG_S, node, text, visit
 
 from browser import actions, frames, navigate, wire
 from browser.engine import Engine
@@ -217,7 +217,7 @@ async def test_navigation_by_link_brings_the_new_page_along(site: Site, page: Pa
     """One call is enough per step: the answer to a click that navigates holds the new document's snapshot."""
     site.show("<h1>Second</h1><button>There</button>", "/second")
     snapshot = await visit(page, site.show("<a href=/second>Go</a>"))
-    acted = await actions.click(page, node(snapshot, "link").ref)
+    acted = await actions.click(page, node(snapshot, "link").ref, settle_s=LONG_S)
     seen = acted.observation
     assert seen.settled
     assert seen.navigation is not None

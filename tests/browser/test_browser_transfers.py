@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from browser_probe import Probe
 from browser_site import Answer, Request, Site
-from browser_steps import Effects, node, text, visit
+from browser_steps import LONG_S, Effects, node, text, visit
 
 from browser import transfers
 from browser.errors import BlockedError, NoSuchThingError, RefusedError, StaleRefError, TransferFailedError
@@ -131,7 +131,7 @@ async def test_the_site_sees_one_submit_with_the_exact_text(site: Site, page: Pa
         ),
     )
     await actions.fill(page, node(snapshot, "textbox").ref, "Grüße 世界 🙂")
-    acted = await actions.click(page, node(snapshot, "button").ref)
+    acted = await actions.click(page, node(snapshot, "button").ref, settle_s=LONG_S)
     assert acted.observation.page is not None
     assert node(acted.observation.page, "heading").name == "Thanks"
     assert bodies == ["t=Grüße 世界 🙂\r\n".encode()]
