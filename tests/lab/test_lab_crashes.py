@@ -23,7 +23,7 @@ count = 1
 failed = 1
 infra = 1
 [deadlines]
-test_s = 4
+test_s = 8
 [[quarantine]]
 test = "*test_in_quarantine"
 reason = "QA-7 <b>"
@@ -131,7 +131,7 @@ def test_a_hung_teardown_ends_on_time_and_shows_where_it_hung(ended: Ended) -> N
     """The deadline of a test holds in its teardown; what comes after it still runs."""
     hung = ended.test("::test_hangs_in_teardown").attempts[0]
     assert hung.verdict == "failed"
-    assert hung.reason == "over its deadline of 4 s, in its teardown"
+    assert hung.reason == "over its deadline of 8 s, in its teardown"
     assert "test_b_hanging.py" in hung.output
     assert "in hanging" in hung.output
 
