@@ -103,6 +103,7 @@ class BrokerProcess:
         self._nursery = nursery
         self._stdout = stdout
         self._stderr = stderr
+        self._code: int | None = None
         self.instance_id = ""
         self.discovery_file = Path()
         self.discovery_key = ""
@@ -123,7 +124,7 @@ class BrokerProcess:
                 self.discovery_file = Path(ready["discoveryFile"])
                 self.discovery_key = ready["discoveryKey"]
                 return
-            code = self._nursery.code(self.pid, 0.01)
+            code = self._ended(0.01)
             if code is not None:
                 raise NotReadyError(code, self.stderr())
         self.kill()
@@ -132,7 +133,13 @@ class BrokerProcess:
     @property
     def alive(self) -> bool:
         """Whether it still runs."""
-        return self._nursery.code(self.pid, 0) is None
+        return self._ended(0) is None
+
+    def _ended(self, seconds: float) -> int | None:
+        # Kept, since a later process of the nursery may be given the same pid.
+        if self._code is None:
+            self._code = self._nursery.code(self.pid, seconds)
+        return self._code
 
     def stdout(self) -> str:
         """What it printed to stdout so far."""
@@ -150,7 +157,7 @@ class BrokerProcess:
 
     def wait(self, seconds: float = END_S) -> int:
         """Its exit code, once it has ended (-9 when it was killed)."""
-        code = self._nursery.code(self.pid, seconds)
+        code = self._ended(seconds)
         assert code is not None, f"the broker did not end in time: {self.stderr()}"
         return code
 
