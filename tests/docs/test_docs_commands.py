@@ -40,7 +40,7 @@ export PYTHONPATH={shlex.quote(str(ROOT / "ci"))}${{PYTHONPATH:+:$PYTHONPATH}}
 exec {shlex.quote(sys.executable)} -m agent_gate "$@"
 """
 """`ci/agent-gate` without its set-up, which has tests of its own."""
-RUN_S = 30.0
+RUN_S = 90.0
 PAGES = {path.name: path for path in written_pages()}
 
 
@@ -162,7 +162,7 @@ def check_of(fence: Fence) -> Fence:
     return Fence(fence.page, fence.line, "sh", (), "lomi.toml")
 
 
-@pytest.mark.timeout(180)  # some fifteen processes one after another, beside whatever else the machine does
+@pytest.mark.timeout(400)  # some fifteen processes one after another, beside whatever else the machine does
 @pytest.mark.parametrize("page", PAGES)
 async def test_the_commands_of_a_page_run(page: str) -> None:
     """Each command does what it is shown for, in order, and leaves nothing running."""
