@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,20 +12,40 @@ from lomi.core.processes import ProcessName, is_alive, name_of
 _PROC = Path("/proc")
 MARKER_VARIABLE = "LOMI_DEVICE_MARKER"
 """Environment variable that every process of one device life inherits; its value is fresh per launch."""
+_LOOKS, _LOOK_S = 200, 0.002
 
 
 def carriers(marker: str, variable: str = MARKER_VARIABLE) -> tuple[ProcessName, ...]:
-    """Living processes of this user that inherited `marker` in their environment. Empty where there is no /proc."""
+    """Living processes of this user that inherited `marker` in their environment. Empty where there is no /proc.
+
+    Blocking. A process that is just becoming another program shows no environment: it is looked at again.
+    """
     wanted = f"{variable}={marker}".encode()
-    found = []
-    for entry in _PROC.glob("[0-9]*"):
-        try:
-            carries = wanted in (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if carries and (name := name_of(int(entry.name))) is not None:
-            found.append(name)
+    found: list[ProcessName] = []
+    entries = list(_PROC.glob("[0-9]*"))
+    for look in range(_LOOKS):
+        if look:
+            time.sleep(_LOOK_S)
+        carrying = {entry: _carries(entry, wanted) for entry in entries}
+        names = [name_of(int(entry.name)) for entry, carries in carrying.items() if carries]
+        found += [name for name in names if name is not None]
+        entries = [entry for entry, carries in carrying.items() if carries is None]
+        if not entries:
+            break
     return tuple(found)
+
+
+def _carries(entry: Path, wanted: bytes) -> bool | None:
+    """Whether a process has `wanted` in its environment; None while the kernel has not given it one yet."""
+    try:
+        environment = (entry / "environ").read_bytes()
+        if environment:
+            return wanted in environment.split(b"\0")
+        # Kernel threads and zombies have no memory, other processes without an environment have a command line.
+        becoming = not (entry / "cmdline").read_bytes() and not (entry / "statm").read_bytes().startswith(b"0 ")
+    except OSError:
+        return False
+    return None if becoming else False
 
 
 def send_signal(name: ProcessName, number: signal.Signals) -> None:

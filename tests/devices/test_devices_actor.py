@@ -405,6 +405,35 @@ async def test_the_sweep_ends_only_what_is_proven_ours(tmp_path: Path) -> None:
         await ours.wait()
 
 
+def test_a_process_that_is_becoming_a_program_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel shows no environment between the old program's and the new one's: nobody is taken for a stranger."""
+    ours, name = tmp_path / "41", ProcessName(41, 7, kernel_boot())
+    for entry, environ, cmdline, statm in (
+        (ours, b"", b"", b"33 1 0 0 0 33 0\n"),
+        (tmp_path / "2", b"", b"", b"0 0 0 0 0 0 0\n"),
+        (tmp_path / "42", b"", b"bare\0", b"500 9 0 0 0 0 0\n"),
+    ):
+        entry.mkdir()
+        for file, content in (("environ", environ), ("cmdline", cmdline), ("statm", statm)):
+            (entry / file).write_bytes(content)
+    waits: list[float] = []
+
+    def becomes(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            (ours / "environ").write_bytes(b"PATH=/bin\0" + processes.MARKER_VARIABLE.encode() + b"=mark\0")
+
+    monkeypatch.setattr(processes, "_PROC", tmp_path)
+    monkeypatch.setattr(processes, "name_of", {41: name}.get)
+    monkeypatch.setattr(processes.time, "sleep", becomes)
+    assert processes.carriers("mark") == (name,)
+    assert len(waits) == 3
+    assert processes.carriers("another") == ()
+    assert len(waits) == 3
+
+
 def test_port_pairs_are_even_distinct_and_free() -> None:
     """A busy console or adb port is passed over; sixteen holders get sixteen pairs (pains 25)."""
     pairs = port_pairs()
