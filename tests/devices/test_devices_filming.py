@@ -88,11 +88,12 @@ async def test_a_silent_picture_meets_its_deadline(tmp_path: Path, opened: Opene
     """A phone that says nothing costs the time that was given; the next picture comes over a fresh stream."""
     async with a_phone(tmp_path) as phone:
         await phone.eyes.capture()
-        await on_device(phone, "cmd lomi_agent fault add slow_picture seconds=20 times=1")
-        before = len(opened)
+        await on_device(phone, "cmd lomi_agent fault add slow_picture seconds=60")
         with pytest.raises(ChannelLost) as told:
             await phone.eyes.capture(within=1.0)
         assert told.value.reason == "adb_timeout"
+        await on_device(phone, "cmd lomi_agent fault clear slow_picture")
+        before = len(opened)
         assert (await phone.eyes.capture()).full.width == 720
         assert set(opened[before:]) == {"shell,v2,raw:"}
 
