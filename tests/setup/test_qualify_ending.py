@@ -137,6 +137,7 @@ def test_a_second_signal_hurries(bench: Bench, tmp_path: Path) -> None:
     assert (result["verdict"], result["code"]) == ("interrupted", -signal.SIGKILL)
 
 
+@pytest.mark.timeout(180)  # nine runs one after another, each traced call by call
 def test_a_signal_at_any_moment_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
     """At seeded calls from its first line to its last gate: 130, no traceback, no process, a history that reads."""
     bench.gate("test", PASSES)
