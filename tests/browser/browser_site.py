@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from harness.accepting import close_quietly
+
 
 @dataclass(slots=True)
 class Request:
@@ -120,13 +122,14 @@ async def serving() -> AsyncIterator[Site]:
         task = asyncio.get_running_loop().create_task(site.serve(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+        task.add_done_callback(lambda _task: writer.close())  # it may end before it has begun
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0, limit=1 << 20)
     site.port = server.sockets[0].getsockname()[1]
     try:
         yield site
     finally:
-        server.close()
+        await close_quietly(server)
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import pytest
+from harness.accepting import close_quietly
 
 from browser.egress import EgressGrant, EgressProxy, Origin
 
@@ -123,13 +124,14 @@ async def listening(host: str, context: ssl.SSLContext | None = None) -> AsyncIt
             task = connections.create_task(server.serve(reader, writer))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
+            task.add_done_callback(lambda _task: writer.close())  # it may end before it has begun
 
         listener = await asyncio.start_server(accept, host, 0, ssl=context)
         server.port = listener.sockets[0].getsockname()[1]
         try:
             yield server
         finally:
-            listener.close()
+            await close_quietly(listener)
             for task in list(tasks):
                 task.cancel()
 
