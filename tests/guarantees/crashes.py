@@ -67,8 +67,8 @@ async def _while_queued(stage: Stage, group: Sequence[Definition]) -> dict[str, 
         return None not in rows
 
     world.arm("before_commit:1:hold")
-    tasks = [asyncio.ensure_future(mine.agent.call("lomi_workspace_create", plug))]
-    tasks += [asyncio.ensure_future(probe.call(mine, given)) for probe, given in ahead + made]
+    tasks = [asyncio.ensure_future(mine.agent.settled("lomi_workspace_create", plug))]
+    tasks += [asyncio.ensure_future(probe.patient(mine, given)) for probe, given in ahead + made]
     await mine.agent.ask("lomi_status")
     assert not any(task.done() for task in tasks), [task.result().raw for task in tasks if task.done()]
     world.arm("after_commit:1:stop")

@@ -63,7 +63,7 @@ class Probe:
         said = []
         for name in id_fields(self.definition, given):
             fresh = {"requestKey": self.stage.fresh("probe-key")} if "requestKey" in given else {}
-            said.append(await self.call(actor, {**given, **fresh, name: UNKNOWN[name]}))
+            said.append(await self.patient(actor, {**given, **fresh, name: UNKNOWN[name]}))
         return " / ".join(sorted({answer.short for answer in said}))
 
     async def _foreign_id(self) -> str:
@@ -73,8 +73,8 @@ class Probe:
         for name in id_fields(self.definition, given):
             assert foreign[name] != given[name], f"{name} of another session is the same"
             fresh = {"requestKey": self.stage.fresh("probe-key")} if "requestKey" in given else {}
-            hers = await self.call(actor, {**given, name: foreign[name]})
-            nobodys = await self.call(actor, {**given, **fresh, name: UNKNOWN[name]})
+            hers = await self.patient(actor, {**given, name: foreign[name]})
+            nobodys = await self.patient(actor, {**given, **fresh, name: UNKNOWN[name]})
             assert shape(hers) == shape(nobodys), f"{name}: {hers.raw!r} is told from {nobodys.raw!r}"
             outcomes.add(hers.short)
         return " / ".join(sorted(outcomes))
@@ -83,13 +83,13 @@ class Probe:
         _, given = await self.mine()
         bare = await self.stage.actor("bare")
         own = {"retryEpoch": bare.agent.epoch} if "retryEpoch" in given else {}
-        return (await self.call(bare, {**given, **own})).short
+        return (await self.patient(bare, {**given, **own})).short
 
     async def _stale_generation(self) -> str:
         actor, given = await self.mine()
         field = generation_field(self.definition, given)
         assert field is not None
-        return (await self.call(actor, {**given, field: UNKNOWN[field]})).short
+        return (await self.patient(actor, {**given, field: UNKNOWN[field]})).short
 
     async def _stale_revision(self) -> str:
         actor, given = await self.mine()
@@ -101,7 +101,7 @@ class Probe:
     async def _lease_lost(self) -> str:
         actor, given = await self.mine()
         await owner(self.stage.world, "take", name=given["panelId"])
-        said = await self.call(actor, given)
+        said = await self.patient(actor, given)
         await owner(self.stage.world, "give_back", name=given["panelId"])
         actor.kept.pop(_KEPT_BY_FAMILY[self.definition.family], None)
         return said.short
@@ -124,7 +124,7 @@ class Probe:
     async def _conflict(self) -> str:
         actor, given = await self.mine()
         assert (await self.patient(actor, given)).code is None
-        return (await self.call(actor, self.example.vary(given))).short
+        return (await self.patient(actor, self.example.vary(given))).short
 
     async def _begin(self, actor: Actor, given: Arguments) -> "asyncio.Task[Answered]":
         """Send the call; returns once the broker has admitted it."""
@@ -153,7 +153,7 @@ class Probe:
         actor, given = await self.mine(lasting=True)
         broker = self.stage.world.live
         self.stage.world.arm("effect_begun:1:stop")
-        task = asyncio.ensure_future(self.call(actor, given))
+        task = asyncio.ensure_future(self.patient(actor, given))
         await asyncio.to_thread(broker.wait_stopped)
         self.stage.world.disarm()
         await cancelled(task)
