@@ -3,6 +3,7 @@
 import grp
 import os
 import shlex
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from harness import ClientEntry, World, opened_world, policy_text
 
 from lomi.broker.preferences import NAME
 from lomi.cli.checks.finding import Place
-from lomi.cli.checks.machine import kvm
+from lomi.cli.checks.machine import kvm, ports
 from lomi.cli.checks.programs import adb
 from lomi.cli.doctor import LOOKS
 
@@ -165,6 +166,20 @@ def test_a_program_that_is_slow_is_not_called_broken(tmp_path: Path, monkeypatch
     assert "did not tell its version within 0.15 s" in late.said
     (told,) = adb(Place(home=tmp_path, environment={}, patience_s=30))
     assert (told.state, told.said) == ("ok", f"Android Debug Bridge version 1.0.41 at {slow}")
+
+
+def test_another_adb_server_is_seen_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its port is found in the kernel's list: nobody connects to it."""
+    with socket.create_server(("127.0.0.1", 0)) as foreign:
+        foreign.settimeout(0)
+        port = foreign.getsockname()[1]
+        monkeypatch.setattr("lomi.cli.checks.machine._OTHERS_ADB", port)
+        (finding,) = ports(Place(home=tmp_path, environment={}))
+        assert f"another program's adb server listens on {port}" in finding.said
+        with pytest.raises(BlockingIOError):
+            foreign.accept()
+    (finding,) = ports(Place(home=tmp_path, environment={}))
+    assert "another program" not in finding.said
 
 
 def _machine(proc: Path, flags: str, modules: str) -> Place:

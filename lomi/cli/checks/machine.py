@@ -147,15 +147,28 @@ def _cpu_flags(proc: Path) -> frozenset[str]:
 
 def ports(place: Place) -> tuple[Finding, ...]:
     """Whether a phone finds a pair of ports, and whether another adb server is about."""
-    del place
     try:
         with PortPairs().hold(grpc=False) as pair:
             said = f"free for phones from {pair.console}"
     except LaunchRefused:
         said = "every pair from 5600 to 5899 is taken: no phone can start"
         return (Finding(name="ports", state="problem", said=said, cure="ss -ltnp 'sport >= 5600 and sport < 5900'"),)
+    if _is_listened_on(place.proc, _OTHERS_ADB):
+        said += f"; another program's adb server listens on {_OTHERS_ADB}, Lomi leaves it alone"
+    return (Finding(name="ports", state="ok", said=said),)
+
+
+def _is_listened_on(proc: Path, port: int) -> bool:
+    """Whether a server has a port of this machine; where the kernel tells, without a word to that server."""
+    tables = [proc / "net" / name for name in ("tcp", "tcp6")]
+    if any(table.exists() for table in tables):
+        return any(f"{port:04X} 0A" == row for table in tables if table.exists() for row in _rows(table))
     with socket.socket() as probe:
         probe.settimeout(0.2)
-        if probe.connect_ex(("127.0.0.1", _OTHERS_ADB)) == 0:
-            said += f"; another program's adb server listens on {_OTHERS_ADB}, Lomi leaves it alone"
-    return (Finding(name="ports", state="ok", said=said),)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _rows(table: Path) -> list[str]:
+    """Port and state of each socket, as `13AD 0A`."""
+    fields = [line.split() for line in table.read_text(encoding="ascii").splitlines()[1:]]
+    return [f"{local.rpartition(':')[2]} {state}" for _, local, _, state, *_ in fields]
