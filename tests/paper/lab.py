@@ -187,13 +187,22 @@ def end_strays(root: Path) -> list[str]:
     left = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
+            words = _command(process).split(b"\0")
             if Path(os.fsdecode(words[0])).name == "adb" and os.fsencode(root) in (process / "environ").read_bytes():
                 os.kill(int(process.name), signal.SIGKILL)
+                wait_for(lambda process=process: not _command(process))
                 left.append(os.fsdecode(b" ".join(words)))
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
     return left
+
+
+def _command(process: Path) -> bytes:
+    """The command line of a process; empty when it has let go of its memory, or is no more."""
+    try:
+        return (process / "cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def wait_for(holds: object, seconds: float = 20) -> None:
