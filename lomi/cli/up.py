@@ -214,9 +214,10 @@ async def _serve(asked: _Asked, *, as_json: bool) -> int:
             if ready.damage:
                 click.echo(ready.damage, err=True)
             if as_json:
-                click.echo(json.dumps(line))
                 if ready.yolo:
                     click.echo("YOLO is on; `lomi yolo off` at a terminal ends it", err=True)
+                # After the warning: whoever has read this line may look for it at once.
+                click.echo(json.dumps(line))
             else:
                 if ready.yolo:
                     click.echo(f"{WARNING}\nYOLO is ON; `lomi yolo off` ends it.", err=True)
