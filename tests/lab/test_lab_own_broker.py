@@ -73,6 +73,32 @@ def test_each(phone, number):
     assert '"name":"gw1"' in journal_of(home, "paper-36-2").replace(": ", ":")
 
 
+def test_a_worker_that_looks_while_another_starts_the_broker_shares_it(pytester: pytest.Pytester, home: Path) -> None:
+    """It saw that none was begun, and comes to the one that was: it is not refused for want of that one's token."""
+    source = """
+import os, pathlib, time, lomi, pytest
+HERE, FIRST, CONNECT = pathlib.Path(__file__).parent, os.environ.get("PYTEST_XDIST_WORKER") == "gw0", lomi.connect
+def until(name):
+    while not (HERE / name).exists():
+        time.sleep(0.02)
+def connect(**given):
+    if "token" not in given and FIRST:
+        until("the second looks")
+    elif "token" not in given:
+        (HERE / "the second looks").touch()
+        until("the first has it")
+    return CONNECT(**given)
+lomi.connect = connect
+@pytest.mark.parametrize("number", range(2))
+def test_each(phone, number):
+    (HERE / "the first has it").touch()
+    phone.go("home")
+"""
+    ran = run_inner(pytester, source, "-n", "2", "--lomi-home", str(home), environment={})
+    ran.result.assert_outcomes(passed=2)
+    assert len({record.broker for record in ran.records}) == 1
+
+
 def test_a_broker_that_dies_costs_an_attempt_and_not_the_run(pytester: pytest.Pytester, home: Path) -> None:
     """Kill -9 the broker in a test: infra, and the next attempt runs on a broker that was started again."""
     source = """

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lomi
+from lomi.client.errors import ToolError
 from lomi.client.lab import Lab
 from lomi.lab.plugin.stations import keeper_lives
-from lomi.link.errors import BrokerAbsentError
+from lomi.link.errors import BrokerAbsentError, LinkError
 
 LABEL = "pytest"
 READY_S = 60.0
@@ -114,7 +115,7 @@ class Place:
 
     def _found(self, opened: ExitStack) -> Lab | None:
         """A connection to a broker that ran before; None where the run's own is to be used."""
-        if self._own or (self._root / "own").exists():
+        if self._own or self._begun():
             return None
         try:
             lab = opened.enter_context(lomi.connect(home=self._wanted.home, environment=self._environment))
@@ -123,8 +124,17 @@ class Place:
             if self._own is False or "LOMI_LAB_LEFT" in self._environment:
                 raise
             return None
+        except (LinkError, ToolError):
+            # Another process of the run may have begun the run's own meanwhile, which takes nobody without its token.
+            if self._own is False or not self._begun():
+                raise
+            return None
         self._own = False
         return lab
+
+    def _begun(self) -> bool:
+        """Whether a process of this run has begun to start the run's own broker."""
+        return (self._root / "own").exists()
 
     def _token(self) -> str:
         """The token of the run's own broker. pytest shows what a failing function holds: so none of ours holds it."""
