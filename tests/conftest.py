@@ -3,6 +3,11 @@
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long the machine lets one example wait says nothing of what is tested.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # A shell starts what it puts in the background with SIGINT ignored, and nohup with SIGHUP; children inherit that: what
 # they make of these signals is tested.
