@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -83,7 +84,7 @@ class EgressProxy:
                 loop = asyncio.get_running_loop()
                 listener = await loop.create_server(lambda: ClientLink(gate), _LISTEN_HOST, 0)
                 proxy = cls(gate, listener.sockets[0].getsockname()[1], username, password)
-                proxy._close_listener = listener.close
+                proxy._close_listener = functools.partial(_stop_listening, loop, listener)
                 proxy.replace(grant)
                 try:
                     yield proxy
@@ -125,3 +126,14 @@ class EgressProxy:
             self._close_listener()
             self._close_listener = None
         self._gate.end()
+
+
+def _stop_listening(loop: asyncio.AbstractEventLoop, listener: asyncio.Server) -> None:
+    """Accept nobody from now on, and close the listener.
+
+    A connection that was accepted in this turn of the loop becomes one of ours in the next; with its listener closed by
+    then, asyncio would forget it open.
+    """
+    for listening in listener.sockets:
+        loop.remove_reader(listening)
+    loop.call_soon(loop.call_soon, listener.close)

@@ -244,6 +244,25 @@ async def test_leaving_the_block_leaves_nothing_behind(lab: Lab) -> None:
     assert descriptors() <= before
 
 
+@pytest.mark.parametrize("turns", range(6))
+async def test_who_connects_in_the_moment_of_the_end_is_hung_up_on(turns: int) -> None:
+    """However far its acceptance has come: it is not left open until a collector finds it."""
+    loop = asyncio.get_running_loop()
+    gc.disable()
+    try:
+        with socket.socket() as client:
+            client.setblocking(False)  # noqa: FBT003  the socket module's own signature
+            async with EgressProxy.serve(EgressGrant(origins=frozenset())) as proxy:
+                client.connect_ex(("127.0.0.1", int(proxy.url.rpartition(":")[2])))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            async with asyncio.timeout(10):
+                with suppress(ConnectionError):
+                    assert await loop.sock_recv(client, 1) == b""
+    finally:
+        gc.enable()
+
+
 async def test_an_error_in_the_block_comes_out_as_itself(lab: Lab) -> None:
     """The caller's own exception is not wrapped in a group."""
     with pytest.raises(LookupError, match="mine"):
