@@ -327,7 +327,7 @@ async def test_an_mcp_client_and_a_python_client_get_the_same_envelopes(world: W
             assert theirs.is_error == (ours.code is not None)
         epoch = bound.structured_content["data"]["retryEpoch"]
         stale = {"workspaceId": qa.workspace, "retryEpoch": epoch, "requestKey": "stale", "expectedRevision": "1"}
-        failed = await client.call_tool("lomi_workspace_create", {**stale, "name": "x"})
+        failed = await client.call_tool("lomi_workspace_create", {**stale, "name": "x", "waitMs": 15000})
         assert failed.is_error is False
         assert failed.structured_content["data"]["result"]["code"] == "REVISION_CONFLICT"
 
