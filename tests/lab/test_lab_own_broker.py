@@ -16,6 +16,8 @@ from harness.process import processes_that_name
 from harness.site import serving
 from plugin_runs import run_inner
 
+from lomi.lab.plugin import stations
+
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.timeout(180)
 """A run starts pytest, its workers, a broker and phones: seconds on a quiet machine, a minute on a crowded one."""
@@ -194,6 +196,16 @@ def test_a_killed_run_leaves_no_broker_behind(tmp_path: Path, home: Path) -> Non
     while root.exists() and time.monotonic() < end:
         time.sleep(0.02)
     assert not root.exists()
+
+
+def test_a_keeper_that_ends_as_it_is_told_to_fails_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It still held its lock when it was looked at, and is gone when the signal comes."""
+    looks = iter((True, False))
+    monkeypatch.setattr(stations, "keeper_lives", lambda _: next(looks))
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        (tmp_path / stations.KEEPER_PID).write_text(str(ended.pid))
+    stations.end_keeper(tmp_path)
+    assert list(looks) == []
 
 
 def test_pages_of_a_runs_own_broker_leave_videos_and_traces(pytester: pytest.Pytester, home: Path) -> None:

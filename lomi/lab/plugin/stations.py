@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
@@ -156,7 +157,8 @@ def end_keeper(root: Path) -> None:
     """End the run's broker and wait until it is gone; does nothing where there is none."""
     if not keeper_lives(root):
         return
-    os.kill(int((root / KEEPER_PID).read_text()), signal.SIGTERM)
+    with suppress(ProcessLookupError):  # it ends by itself where its broker does
+        os.kill(int((root / KEEPER_PID).read_text()), signal.SIGTERM)
     end = time.monotonic() + _END_S
     while keeper_lives(root) and time.monotonic() < end:
         time.sleep(0.02)
