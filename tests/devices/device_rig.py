@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from paper.lab import end_strays, written_lines
+from harness.journal import written_lines
+from paper.lab import end_strays
 from paper.pairs import port_pairs
 
 import devices

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from harness import Agent, ClientEntry, World, agent, opened_world, owner, policy_text, until
+from harness.journal import written_lines
 from harness.process import processes_that_name
-from paper.lab import written_lines
 
 PHONE = "one"
 

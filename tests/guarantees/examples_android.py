@@ -1,9 +1,9 @@
 """Examples of the Android tools, on a simulated phone through real adb."""
 
-import json
 from typing import Any
 
 from harness import until
+from harness.journal import written_lines
 
 from guarantees.apk import imported_apk
 from guarantees.examples import Arguments, example, other_revision, same_but
@@ -93,7 +93,7 @@ async def _stop(stage: Stage, actor: Actor) -> Arguments:
 def _journal(stage: Stage, actor: Actor) -> list[dict[str, Any]]:
     name = OTHER_PHONE if actor.label == "other" else PHONE
     path = stage.world.home / "devices" / "avd" / f"{name}.avd" / "paper-journal.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return written_lines(path)
 
 
 @example("lomi_android_input", vary=lambda given: {**given, "event": {"type": "navigation", "key": "back"}})

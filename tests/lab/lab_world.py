@@ -1,12 +1,12 @@
 """A broker with paper phones and a local page, and what its phones and that page wrote down themselves."""
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Any
 
 from harness import ALL_SCOPES, ClientEntry, World, opened_world, policy_text
+from harness.journal import written_lines
 from harness.process import processes_that_name
 from harness.site import Site
 
@@ -59,7 +59,7 @@ def found(world: World) -> Found:
 def journal(world: World, name: str = "paper-36-1") -> list[dict[str, Any]]:
     """What a phone itself recorded."""
     path = world.home / "devices" / "avd" / f"{name}.avd" / "paper-journal.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return written_lines(path)
 
 
 def phone_pids(world: World) -> dict[int, str]:

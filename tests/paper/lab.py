@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import adbutils
-import msgspec
+from harness.journal import written_lines
 
 from paper.pairs import port_pairs
 
@@ -171,12 +171,6 @@ class RunningPhone:
     def stderr(self) -> str:
         """What the process has printed so far."""
         return (self.directory / "stderr.txt").read_text()
-
-
-def written_lines(path: Path) -> list[dict[str, object]]:
-    """The whole lines of a journal; the end of a line may come a moment after its beginning."""
-    whole, _, _ = (path.read_bytes() if path.exists() else b"").rpartition(b"\n")
-    return [msgspec.json.decode(line, type=dict[str, object]) for line in whole.splitlines()]
 
 
 def end_strays(root: Path) -> list[str]:

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from harness.journal import written_lines
 from PIL import Image
 
 from emulator_images.paper.faults import BadFaultPlanError, Fault, Faults
-from paper.lab import Lab, RunningPhone, end_strays, free_pair, phone, run_to_end, wait_for, written_lines
+from paper.lab import Lab, RunningPhone, end_strays, free_pair, phone, run_to_end, wait_for
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

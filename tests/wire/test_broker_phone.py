@@ -1,7 +1,6 @@
 """Bad days of phones and pages under a real broker: processes that die in an operation, foreign servers and ports."""
 
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -22,6 +21,7 @@ from harness import (
     rows_of,
     until,
 )
+from harness.journal import written_lines
 from harness.process import processes_that_name
 from harness.site import Site, serving
 
@@ -104,7 +104,7 @@ async def test_a_phone_killed_under_a_tap_leaves_a_truthful_receipt(world: World
 def journal(world: World) -> list[dict[str, Any]]:
     """What the phone itself recorded."""
     path = world.home / "devices" / "avd" / "phone-1.avd" / "paper-journal.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return written_lines(path)
 
 
 def point(x: int, y: int) -> dict[str, Any]:

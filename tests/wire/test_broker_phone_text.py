@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from harness import ALL_SCOPES, Agent, Answered, ClientEntry, World, agent, opened_world, owner, policy_text, until
+from harness.journal import written_lines
 
 from devices.adb.shell import run_once
 from devices.adb.wire import AdbClient
@@ -133,7 +134,7 @@ class Hand:
     def journal(self) -> list[dict[str, Any]]:
         """What the phone itself recorded."""
         (path,) = self.world.home.rglob("paper-journal.jsonl")
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        return written_lines(path)
 
 
 def lines(said: Answered) -> list[str]:
