@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import hashlib
 import os
-import random
 import sqlite3
 import struct
 import threading
@@ -22,14 +21,12 @@ from lomi.contract.artifact import (
     AndroidGeometry,
     AndroidSource,
     Artifact,
-    BrowserGeometry,
     BrowserSource,
     ProjectSource,
 )
 from lomi.contract.codes import ErrorCode
-from lomi.contract.limits import DESKTOP
 from lomi.contract.model import Input
-from lomi.core.artifact_rules import check_geometry, check_use, hardware_point, image_to_hardware
+from lomi.core.artifact_rules import image_to_hardware
 from lomi.core.grant import Grant
 from lomi.core.ids import ProjectId, SessionId, WorkspaceId
 from lomi.core.port import Artifacts, Call, StoredArtifact, TakenImage, Workspace
@@ -37,7 +34,6 @@ from lomi.core.refusal import Refusal
 from lomi.store import Store
 from lomi.store.artifacts import ArtifactStore
 from lomi.store.blobs import Blobs
-from lomi.store.quota import Holding, Quota, QuotaFull
 
 PHONE = AndroidSource(workspace_id="w1", panel_id="p1", device_id="d1", generation="g1")
 PAGE = BrowserSource(
@@ -247,14 +243,6 @@ async def test_an_artifact_outside_the_grant_is_not_usable_though_owned(tmp_path
         for (artifact_id, code), grant in expected.items():
             assert await opens(store, artifact_id, grant=grant) == code
         assert await opens(store, page.id, grant=without(GRANT, workspaces=frozenset({"w2"}))) is not None
-
-
-def test_a_project_file_needs_only_its_scope_and_workspace() -> None:
-    """The rule itself: a file's artifact is usable while files.read and the workspace are granted."""
-    source = ProjectSource(kind="file", workspace_id="w1", relative_path="a.txt")
-    check_use(source, GRANT)
-    with pytest.raises(Refusal, match="SCOPE_DENIED"):
-        check_use(source, msgspec.structs.replace(GRANT, scopes=frozenset({"android.capture"})))
 
 
 async def test_a_picture_over_its_bound_or_no_picture_is_refused(tmp_path: Path) -> None:
@@ -554,19 +542,6 @@ async def test_an_import_that_does_not_match_is_refused_and_leaves_nothing(
         assert {row.name: row.used for row in store.usage()}["artifacts"] == 0
 
 
-def holding(number: int, size: int, session: str, expires: int = 100) -> Holding:
-    """A ready image."""
-    return Holding(
-        id=str(number),
-        artifact_class="image",
-        session_id=session,
-        project_id="p",
-        byte_length=size,
-        expires_s=expires,
-        reserved=False,
-    )
-
-
 async def chunks(*pieces: bytes, last: BaseException | None = None) -> AsyncIterator[bytes]:
     """Bytes as they come, and how it ends."""
     for piece in pieces:
@@ -612,108 +587,3 @@ async def test_a_stream_that_fails_or_is_too_long_leaves_nothing(tmp_path: Path)
             await putting
         assert {row.name: row.used for row in store.artifacts.usage()}["artifact_bytes"] == 200
         assert len(files(tmp_path / "h")) == 1
-
-
-def test_running_sums_agree_with_a_count_of_everything() -> None:
-    """A long random life of the quotas: no bound is ever passed, and only expired or releasable images ever leave."""
-    chance = random.Random(3)
-    limits = msgspec.structs.replace(
-        DESKTOP, artifacts=20, image_bytes=5000, image_owner_bytes=2500, release_unpinned_images=True
-    )
-    quota = Quota(limits)
-    held: dict[str, Holding] = {}
-    for number in range(3000):
-        new = holding(number, chance.randrange(1, 900), chance.choice("abc"), expires=number + chance.randrange(5, 60))
-        try:
-            leaving = quota.make_room(new, number)
-        except QuotaFull:
-            continue
-        for gone in leaving:
-            assert not held[gone.id].pins
-            quota.remove(held.pop(gone.id))
-        quota.add(new)
-        held[new.id] = new
-        for one in held.values():
-            one.pins = int(chance.random() < 0.1)
-        assert quota.used("count") == len(held) <= 20
-        assert quota.used("image") == sum(one.byte_length for one in held.values()) <= 5000
-        for session in "abc":
-            assert sum(one.byte_length for one in held.values() if one.session_id == session) <= 2500
-
-
-@pytest.mark.parametrize(
-    ("rotation", "expected"), [(0, (144, 384)), (1, (504, 256)), (2, (576, 896)), (3, (216, 1024))]
-)
-def test_a_point_of_a_picture_lies_where_the_contract_says(rotation: int, expected: tuple[int, int]) -> None:
-    """The contract's four vectors, and the clamp at the edges."""
-    affine = image_to_hardware(rotation, (720, 1280), (360, 640))
-    assert hardware_point(affine, (72, 192), (720, 1280)) == expected
-    assert hardware_point(affine, (-5000, -5000), (720, 1280)) in {(0, 0), (719, 0), (719, 1279), (0, 1279)}
-
-
-def phone_geometry(**changes: object) -> AndroidGeometry:
-    values: dict[str, object] = {
-        "width": 360,
-        "height": 640,
-        "hardware_width": 720,
-        "hardware_height": 1280,
-        "rotation": 0,
-        "image_to_hardware": image_to_hardware(0, (720, 1280), (360, 640)),
-    }
-    return AndroidGeometry(**(values | changes))  # type: ignore[arg-type]
-
-
-def page_geometry(**changes: object) -> BrowserGeometry:
-    values: dict[str, object] = {
-        "width": 1280,
-        "height": 720,
-        "css_width": 1280.0,
-        "css_height": 720.0,
-        "scale_x": 1.0,
-        "scale_y": 1.0,
-        "device_pixel_ratio": 1.0,
-        "zoom": 1.0,
-        "crop": "viewport",
-    }
-    return BrowserGeometry(**(values | changes))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("geometry", "code"),
-    [
-        (phone_geometry(), None),
-        (page_geometry(), None),
-        (page_geometry(css_width=640.0, scale_x=2.0), None),
-        (phone_geometry(rotation=1), ErrorCode.ARTIFACT_INVALID),
-        (phone_geometry(rotation=4), ErrorCode.ARTIFACT_INVALID),
-        (phone_geometry(hardware_width=0), ErrorCode.ARTIFACT_INVALID),
-        (phone_geometry(hardware_width=4097), ErrorCode.ARTIFACT_TOO_LARGE),
-        (phone_geometry(hardware_width=4096, hardware_height=2026), ErrorCode.ARTIFACT_TOO_LARGE),
-        (
-            phone_geometry(width=1601, image_to_hardware=image_to_hardware(0, (720, 1280), (1601, 640))),
-            ErrorCode.ARTIFACT_TOO_LARGE,
-        ),
-        (phone_geometry(image_to_hardware=(float("nan"), 0.0, 0.0, 2.0, 0.0, 0.0)), ErrorCode.ARTIFACT_INVALID),
-        (page_geometry(width=4097), ErrorCode.ARTIFACT_TOO_LARGE),
-        (page_geometry(scale_x=1.00000001), ErrorCode.ARTIFACT_INVALID),
-        (page_geometry(zoom=16.5), ErrorCode.ARTIFACT_INVALID),
-        (page_geometry(device_pixel_ratio=0.0), ErrorCode.ARTIFACT_INVALID),
-        (page_geometry(css_width=100_001.0), ErrorCode.ARTIFACT_INVALID),
-        (page_geometry(css_height=float("inf")), ErrorCode.ARTIFACT_INVALID),
-    ],
-)
-def test_a_geometry_that_contradicts_itself_is_refused(
-    geometry: AndroidGeometry | BrowserGeometry, code: ErrorCode | None
-) -> None:
-    """Bounds and formulas of the contract, each at its edge."""
-    with contextlib.nullcontext() if code is None else pytest.raises(Refusal) as refusal:
-        check_geometry(geometry, (geometry.width, geometry.height))
-    if code is not None:
-        assert refusal is not None
-        assert refusal.value.code is code
-
-
-def test_a_geometry_must_have_the_pictures_own_size() -> None:
-    """Pixels of the file and of the geometry are the same ones."""
-    with pytest.raises(Refusal, match="ARTIFACT_INVALID"):
-        check_geometry(phone_geometry(), (361, 640))
