@@ -3,8 +3,8 @@
 A program of its own, since code between fork and exec is not safe in a process with threads.
 
 Signals that are ignored here have their default back: SIGPIPE and SIGXFSZ, which Python ignores, and those which
-nohup or `&` in a script made the broker ignore. A shell can't undo that, and what it starts would not hear Ctrl-C, a
-hang-up or the end of a pipe.
+nohup or `&` in a script made the broker ignore; none is blocked. A shell can't undo that, and what it starts would not
+hear Ctrl-C, a hang-up or the end of a pipe.
 """
 
 import os
@@ -16,6 +16,7 @@ if __name__ == "__main__":
     for ignored in signal.valid_signals():
         if signal.getsignal(ignored) is signal.SIG_IGN:
             signal.signal(ignored, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     descriptor = os.open(name, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(descriptor, number)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,20 @@ async def test_a_write_that_waits_ends_with_its_terminal(tmp_path: Path) -> None
         process.close()
         async with asyncio.timeout(5):
             assert isinstance(await writing, OSError)
+
+
+async def test_a_program_finds_no_signal_blocked(tmp_path: Path) -> None:
+    """What whoever started the broker had blocked reaches the programs all the same."""
+    said: list[bytes] = []
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE))
+    try:
+        command = ("grep", "SigBlk", "/proc/self/status")
+        process = await PtyProcess.start(command, directory=tmp_path, environment=ENVIRONMENT, columns=80, rows=24)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert await process.watch(said.append) == 0
+    process.close()
+    assert b"".join(said).split() == [b"SigBlk:", b"0" * 16]
 
 
 async def _failure(process: PtyProcess, content: bytes) -> OSError | None:
