@@ -11,9 +11,9 @@ import msgspec
 from PIL import Image
 
 from browser.actions import locate
+from browser.display import LOOK_S, Window
 from browser.errors import CaptureFailedError, ContextGoneError, RefusedError, StaleRefError, UnresponsiveError
 from browser.page import Page
-from browser.window import Window
 from browser.wire import ask
 from browser.world import World
 
@@ -203,11 +203,28 @@ async def _measured(page: Page, world: World) -> tuple[_Metrics, float]:
 
 
 async def _shown(page: Page, world: World, deadline_s: float) -> tuple[bytes, Window]:
-    if page.window.known(world) is None:
-        # The picture is asked for first: its cost is mostly not the page's, which answers the other question meanwhile.
-        return await asyncio.gather(_shoot(page, _FORMAT, deadline_s), page.window.ask(world))
-    original = await _shoot(page, _FORMAT, deadline_s)
-    return original, page.window.known(world) or await page.window.ask(world)
+    if not page.display.paused:
+        look = await page.unless_blocked(page.display.look(world), LOOK_S)
+        page.require_free()
+        taken = look.result() if look.done else None
+        if taken is not None and page.frames.world(world.frame_id) is world:
+            if _fits(*taken):
+                return taken
+            page.display.pause()
+    # The picture is asked for first: its cost is mostly not the page's, which answers the other question meanwhile.
+    return await asyncio.gather(_shoot(page, _FORMAT, deadline_s), _window(world))
+
+
+async def _window(world: World) -> Window:
+    await asyncio.sleep(0)
+    return await world.call("windowNow", shape=Window)
+
+
+def _fits(png: bytes, window: Window) -> bool:
+    try:
+        return png_size(png) == window.pixels
+    except CaptureFailedError:
+        return False
 
 
 def _viewport_clip(metrics: _Metrics) -> tuple[float, float, float, float]:

@@ -184,6 +184,11 @@ class FrameTree:
         """Begin to follow the page, and let it run if it was stopped at its start."""
         await self._follow(self.session)
 
+    @property
+    def separate(self) -> bool:
+        """Whether frames of the page live in processes of their own."""
+        return len(self._local_roots) > 1
+
     async def _follow(self, session: Session) -> None:
         faults = self._faults
         listen(

@@ -15,13 +15,13 @@ from browser.inspector.keyboard import Keyboard
 from browser.snapshot.lines import Line, Walked, nodes_of
 from browser.snapshot.refs import Refs
 from browser.values import Found, FrameSummary, Node, Snapshot, Viewport
-from browser.window import WindowWatch
 from browser.wire import ATTACH_S, Faults, Nothing, RemoteObject, ask, listen, send
 from browser.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from browser.display import Display
     from browser.human import HumanHand
     from browser.logs import Logs
     from browser.network import Network
@@ -130,7 +130,6 @@ class Page:
         self.refs = Refs()
         self.frames = FrameTree(self.session, self.faults, context.chromium.child, self._follow_up)
         self.ended = asyncio.Event()
-        self.window = WindowWatch(self)
         self.limitations: tuple[str, ...] = ()
         self.profile: Profile
         self.pending: Pending
@@ -138,6 +137,7 @@ class Page:
         self.network: Network
         self.human: HumanHand
         self.screencast: Screencast
+        self.display: Display
         self.staged: list[Path] = []
         self.on_ended: list[Callable[[str], None]] = []
         self.on_navigation: list[Callable[[], None]] = []

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from browser.display import Display
 from browser.egress import EgressProxy
 from browser.errors import BrowserError
 from browser.guard import Credential, DocumentGuard
@@ -147,6 +148,7 @@ class Profile:
         page.network = Network(page)
         page.human = HumanHand(page)
         page.screencast = Screencast(page)
+        page.display = Display(page)
         page.on_ended.append(lambda _reason: self._ended(page))
         if self.guarded is not None:
             guard = DocumentGuard(page, self.guarded, credential)

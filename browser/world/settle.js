@@ -110,3 +110,29 @@ function rest(options) {
     look();
   });
 }
+
+// An idle period lasts 50 ms, or until the next timer, where the compositor expects no frame soon; otherwise at most from one frame to the next.
+// It expects none when nothing is left to commit, to activate or to draw, and its last frame brought nothing new.
+const ONE_FRAME = 17;
+const DISPLAY_MS = 100;
+
+const idleTime = () => new Promise((resolve) => { requestIdleCallback((deadline) => resolve(deadline.timeRemaining())); });
+
+// Asked twice: the first answer may have come at the end of a period.
+const noFrameSoon = async () => await idleTime() > ONE_FRAME || await idleTime() > ONE_FRAME;
+
+async function allShown() {
+  if (!(await noFrameSoon())) return false;
+  await new Promise((resolve) => { requestAnimationFrame(resolve); });
+  return noFrameSoon();
+}
+
+// Where the window stands, and whether all that the document is now is on display.
+async function onDisplay() {
+  let timer = 0;
+  const late = new Promise((resolve) => { timer = setTimeout(resolve, DISPLAY_MS, false); });
+  // Of an emulated finer screen a frame has one pixel for each of CSS.
+  const shown = devicePixelRatio === 1 && await Promise.race([allShown(), late]);
+  clearTimeout(timer); // it would cut idle periods short
+  return { shown, ...windowNow() };
+}

@@ -319,21 +319,6 @@ function adopt(host, root) {
 
 const scaleNow = () => devicePixelRatio;
 
-let moves = 0;
-let toldOfMove = null;
-
-function countMove(event) {
-  if (event.type === 'scroll' && event.target !== document) return;
-  moves += 1;
-  if (toldOfMove) toldOfMove(true);
-  toldOfMove = null;
-}
-addEventListener('scroll', countMove, { capture: true, passive: true });
-addEventListener('resize', countMove, { capture: true });
-
-const windowNow = () => ({ x: scrollX, y: scrollY, width: innerWidth, height: innerHeight, scale: devicePixelRatio, moves });
-
-// Resolves once there were more moves than these.
-const windowMoved = (since) => (moves !== since ? true : new Promise((resolve) => { toldOfMove = resolve; }));
+const windowNow = () => ({ x: scrollX, y: scrollY, width: innerWidth, height: innerHeight, scale: devicePixelRatio });
 
 const whereNow = () => where();
