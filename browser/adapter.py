@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 
+import msgspec
+
+from browser.choice import browser_choice
 from browser.egress import RefusalIdentity
 from browser.engine import EngineSettings
 from browser.port.actions import BrowserActs
@@ -44,20 +47,26 @@ def _tools(lives: Lives, ledger: Ledger, recordings: Recordings) -> tuple[Read |
 
 
 def browser_adapter(environment: Mapping[str, str], own_ports: OwnPorts, most_pages: int) -> AdapterFactory:
-    """The adapter, for the composition root."""
+    """The adapter, for the composition root.
+
+    Raises:
+        BrowserChoiceError: the environment chooses a browser that can't be run.
+    """
+    headed, executable = browser_choice(environment)
+    settings = EngineSettings(headed=headed, executable=executable, most_pages=most_pages)
 
     def factory(ledger: Ledger) -> AbstractAsyncContextManager[Adapter]:
-        return _open(environment, own_ports, most_pages, ledger)
+        return _open(environment, own_ports, settings, ledger)
 
     return factory
 
 
 @asynccontextmanager
 async def _open(
-    environment: Mapping[str, str], own_ports: OwnPorts, most_pages: int, ledger: Ledger
+    environment: Mapping[str, str], own_ports: OwnPorts, settings: EngineSettings, ledger: Ledger
 ) -> AsyncIterator[Adapter]:
     identity = RefusalIdentity.create(datetime.now(UTC))
-    settings = EngineSettings(most_pages=most_pages, arguments=(identity.engine_argument,))
+    settings = msgspec.structs.replace(settings, arguments=(identity.engine_argument,))
     async with asyncio.TaskGroup() as tasks:
         engine = LazyEngine(settings, environment, tasks)
         lives = Lives(ledger, engine, tasks, own_ports, identity)

@@ -84,6 +84,7 @@ def up(
     offer = None if headless else _offer(scopes, origins, packages, phones)
     _check_phones(policy, phones)
     _check_home()
+    _check_browser()
     asked = _Asked(folder=folder, policy=policy, policy_file=policy_file, phones=phones, offer=offer)
     sys.exit(asyncio.run(_serve(asked, as_json=as_json)))
 
@@ -147,6 +148,16 @@ def _check_home() -> None:
         fail(f"the home {home} belongs to another user", "choose another with LOMI_HOME")
     if found.st_mode & 0o077:
         fail(f"others may enter the home {home}", f"run: chmod 700 {shlex.quote(str(home))}")
+
+
+def _check_browser() -> None:
+    """End the command when the environment chooses a browser that can't be run."""
+    from browser.choice import BrowserChoiceError, browser_choice
+
+    try:
+        browser_choice(os.environ)
+    except BrowserChoiceError as error:
+        fail(str(error), error.hint)
 
 
 def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":

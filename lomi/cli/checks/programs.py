@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from browser.choice import BROWSER, CHROMIUM, BrowserChoiceError, browser_choice
 from browser.process import find_engine
 from devices.adb.server import bundled_adb
 from lomi.cli.checks.finding import LONGER, Finding, Place
@@ -31,7 +32,11 @@ def _first_line(command: Sequence[str], place: Place) -> str:
 
 def chromium(place: Place) -> tuple[Finding, ...]:
     """Whether pages can be opened, and whether the engine keeps its own sandbox."""
-    engine = find_engine(headed=False, environment=place.environment)
+    try:
+        choice = browser_choice(place.environment)
+    except BrowserChoiceError as error:
+        return (Finding(name="chromium", state="problem", said=str(error), cure=f"unset {BROWSER} {CHROMIUM}"),)
+    engine = find_engine(headed=choice.headed, chosen=choice.executable, environment=place.environment)
     if engine is None:
         said = "none is installed: no page can be opened"
         return (Finding(name="chromium", state="problem", said=said, cure=ENGINE_CURE),)
