@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import signal
 import sys
 
 import click
@@ -67,6 +68,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; docs/cli.md lists the exit codes."""
+    # Ignored by whoever started us, the ends of its children would keep the exit code of every program from us.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         # A locale that lacks a character costs that character, not the command.
         if isinstance(stream, io.TextIOWrapper):

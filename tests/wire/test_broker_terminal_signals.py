@@ -6,7 +6,7 @@ from typing import Any
 from harness import Agent, ClientEntry, agent, opened_world, policy_text, until
 
 POLICY = policy_text(ClientEntry(label="qa", decide=()))
-IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1)
+IGNORED = (signal.SIGCHLD, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1)
 
 
 async def terminal(qa: Agent) -> dict[str, Any]:
