@@ -122,7 +122,6 @@ const idleTime = () => new Promise((resolve) => { requestIdleCallback((deadline)
 const noFrameSoon = async () => await idleTime() > ONE_FRAME || await idleTime() > ONE_FRAME;
 
 async function allShown() {
-  if (!(await noFrameSoon())) return false;
   await new Promise((resolve) => { requestAnimationFrame(resolve); });
   return noFrameSoon();
 }

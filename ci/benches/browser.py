@@ -26,6 +26,8 @@ SCOPES += ("browser.capture_composite",)
 _DEFAULT, _BARE, _DEVTOOLS = "playwright-mcp", "playwright-mcp settle 0", "chrome-devtools-mcp"
 _PEERS = (_DEFAULT, _BARE, _DEVTOOLS)
 _ALL = ("lomi", *_PEERS)
+_STEPS = {"navigate": 1, "snapshot": 10, "click": 1, "fill": 4, "screenshot": 4}
+"""How many times the rounds of each: those that take a few milliseconds are the noisiest, and cost the least."""
 
 
 class Board:
@@ -101,8 +103,8 @@ def _measure(board: Board, servers: Sequence[Server], rounds: int) -> None:
         server.snapshot()
     # Whoever comes next pays for what the engine of the one before still does: the order is another in each round.
     order = random.Random(7)
-    for step in ("navigate", "snapshot", "click", "fill", "screenshot"):
-        for _ in range(rounds):
+    for step, times in _STEPS.items():
+        for _ in range(rounds * times):
             for server in order.sample(servers, len(servers)):
                 board.take(step, server, step, *([SMALL] if step == "navigate" else []))
     for _ in range(max(2, rounds // 5)):
