@@ -211,13 +211,25 @@ async def _shown(page: Page, world: World, deadline_s: float) -> tuple[bytes, Wi
             if _fits(*taken):
                 return taken
             page.display.pause()
+    try:
+        return await _drawn(page, deadline_s)
+    except ContextGoneError:
+        # Another document came meanwhile: it is what the page shows now.
+        return await _drawn(page, deadline_s)
+
+
+async def _drawn(page: Page, deadline_s: float) -> tuple[bytes, Window]:
+    world = await page.main_world()
     # The picture is asked for first: its cost is mostly not the page's, which answers the other question meanwhile.
-    return await asyncio.gather(_shoot(page, _FORMAT, deadline_s), _window(world))
+    return await asyncio.gather(_shoot(page, _FORMAT, deadline_s), _window(world, deadline_s))
 
 
-async def _window(world: World) -> Window:
+async def _window(world: World, deadline_s: float) -> Window:
     await asyncio.sleep(0)
-    return await world.call("windowNow", shape=Window)
+    try:
+        return await world.call("windowNow", shape=Window, deadline_s=deadline_s)
+    except UnresponsiveError:
+        raise CaptureFailedError("capture_timeout") from None
 
 
 def _fits(png: bytes, window: Window) -> bool:

@@ -12,7 +12,6 @@ CHROMIUM = "LOMI_CHROMIUM"
 """The path of a Chromium to run instead of the one that is found."""
 
 _KINDS = f"set {BROWSER} to headless or headed, or leave it out"
-_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 class BrowserChoiceError(ValueError):
@@ -41,7 +40,7 @@ def browser_choice(environment: Mapping[str, str], platform: str = sys.platform)
         raise BrowserChoiceError(f"{BROWSER} is {kind}, and pages are Chromium's only", _KINDS)
     if kind not in ("headless", "headed"):
         raise BrowserChoiceError(f"{BROWSER} is {kind!r}", _KINDS)
-    if kind == "headed" and platform == "linux" and not any(environment.get(name) for name in _DISPLAYS):
+    if kind == "headed" and platform == "linux" and not environment.get("DISPLAY"):
         raise BrowserChoiceError(
             f"{BROWSER} is headed, and there is no display", "set DISPLAY, or run it below `xvfb-run`"
         )
@@ -51,4 +50,6 @@ def browser_choice(environment: Mapping[str, str], platform: str = sys.platform)
         raise BrowserChoiceError(
             f"{CHROMIUM} is {named!r}, and no program is there", "give the whole path of a Chromium"
         )
+    if kind == "headed" and executable and "headless" in executable.resolve().name:
+        raise BrowserChoiceError(f"{CHROMIUM} is {named!r}, which has no windows", "name a Chromium that has them")
     return BrowserChoice(kind == "headed", executable)

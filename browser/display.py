@@ -44,7 +44,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
-    monotonic_timestamp: float = -1.0
+    monotonic_timestamp: float | None = None
 
 
 class _Frame(msgspec.Struct):
@@ -53,10 +53,14 @@ class _Frame(msgspec.Struct):
 
 
 class Display:
-    """What one page has on display. One look at a time."""
+    """What one page has on display. One look at a time.
 
-    def __init__(self, page: "Page") -> None:
+    Of `windows` no frame is taken: their display may be slower than 60 frames a second, which `onDisplay` counts on.
+    """
+
+    def __init__(self, page: "Page", *, windows: bool) -> None:
         self._page = page
+        self._never = windows
         self._turn = asyncio.Lock()
         self._since = 0.0
         self._arrived: asyncio.Future[str] | None = None
@@ -71,7 +75,7 @@ class Display:
 
         The longer that goes on, the more seldom is looked. What processes of other sites draw is not vouched for.
         """
-        return self._page.clock() < self._paused_until or self._page.frames.separate
+        return self._never or self._page.clock() < self._paused_until or self._page.frames.separate
 
     def pause(self) -> None:
         """A look led to no picture."""
@@ -84,6 +88,8 @@ class Display:
         None when not all is on display, when the engine gives no frame or the page no answer in time.
         """
         async with self._turn:
+            if self.paused:
+                return None
             try:
                 window = await world.call("onDisplay", shape=Window, deadline_s=_ANSWER_S)
                 frame = await self._frame() if window.shown else None
@@ -102,7 +108,7 @@ class Display:
             options = {"format": "png", "everyNthFrame": 1}
             await send(self._page.session, "Page.startScreencast", options, deadline_s=_ANSWER_S)
             async with asyncio.timeout(_FRAME_S):
-                return base64.b64decode(await arrived)
+                return base64.b64decode(await arrived) or None
         except (TimeoutError, binascii.Error):
             return None
         finally:
@@ -112,9 +118,11 @@ class Display:
     def _received(self, frame: _Frame) -> None:
         # One that was still being encoded when its screencast was stopped comes under the next one's number. The engine
         # counts on the clock that ours is (CLOCK_MONOTONIC), at the copy and not when it is encoded.
-        fresh = frame.metadata.monotonic_timestamp >= self._since
-        if fresh and self._arrived is not None and not self._arrived.done():
-            self._arrived.set_result(frame.data)
+        at = frame.metadata.monotonic_timestamp
+        # An engine that does not say the time of the copy (an older one) is asked for no second.
+        self._never = self._never or at is None
+        if (at is None or at >= self._since) and self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result("" if at is None else frame.data)
 
     def _document_came(self) -> None:
         self._pause_s = self._paused_until = 0.0

@@ -148,7 +148,7 @@ class Profile:
         page.network = Network(page)
         page.human = HumanHand(page)
         page.screencast = Screencast(page)
-        page.display = Display(page)
+        page.display = Display(page, windows=engine.settings.headed)
         page.on_ended.append(lambda _reason: self._ended(page))
         if self.guarded is not None:
             guard = DocumentGuard(page, self.guarded, credential)

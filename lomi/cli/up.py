@@ -153,11 +153,14 @@ def _check_home() -> None:
 def _check_browser() -> None:
     """End the command when the environment chooses a browser that can't be run."""
     from browser.choice import BrowserChoiceError, browser_choice
+    from browser.process import find_engine
 
     try:
-        browser_choice(os.environ)
+        choice = browser_choice(os.environ)
     except BrowserChoiceError as error:
         fail(str(error), error.hint)
+    if choice.headed and find_engine(headed=True, chosen=choice.executable) is None:
+        fail("there is no Chromium with windows", "on Debian: apt install chromium; or name one with LOMI_CHROMIUM")
 
 
 def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":

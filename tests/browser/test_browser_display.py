@@ -132,7 +132,7 @@ async def _colour(page: Page) -> object:
 async def _from_display(page: Page) -> capture.Capture:
     """A picture that is the frame on display. A busy machine draws late: then the page is not held to be all shown."""
     wire = _Wire(page)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while True:
             await asyncio.sleep(REST_S)
             drawn = wire.drawn
@@ -228,6 +228,22 @@ async def test_an_opener_behind_its_popup_is_pictured_all_the_same(site: Site, p
     assert _shown(await _from_display(page)).getpixel((150, 100)) == RED
 
 
+async def test_a_document_that_comes_meanwhile_costs_no_picture(site: Site, page: Page) -> None:
+    """Between the look and the frame, or before: the picture is of one of the two."""
+    one, other = (
+        site.show("<body style='background:#c80000'>"),
+        site.show("<body style='background:#00a000'>", "/other"),
+    )
+    for at in range(12):
+        await visit(page, one)
+        await asyncio.sleep(0.12)
+        async with asyncio.TaskGroup() as tasks:
+            colour = tasks.create_task(_colour(page))
+            await asyncio.sleep(0.002 * at)
+            await navigate.navigate(page, other)
+        assert colour.result() in (RED, GREEN, (255, 255, 255))
+
+
 async def test_a_picture_that_is_given_up_leaves_the_next_one_whole(site: Site, page: Page) -> None:
     """Cancelled at any moment: the frame that was on its way is nobody else's."""
     await visit(page, site.show("<body style='background:#c80000'>"))
@@ -265,7 +281,10 @@ async def test_a_frame_of_a_look_that_was_given_up_is_nobodys(site: Site, page: 
             with Image.open(BytesIO(look[0])) as picture:
                 assert picture.convert("RGB").getpixel((20, 20)) == colour
     assert given_up
-    assert seen
+    async with asyncio.timeout(90):
+        while not seen:
+            await asyncio.sleep(REST_S)
+            seen += await page.display.look(await page.main_world()) is not None
 
 
 async def test_a_display_that_gives_no_frame_costs_no_picture(site: Site, page: Page) -> None:
@@ -277,6 +296,8 @@ async def test_a_display_that_gives_no_frame_costs_no_picture(site: Site, page: 
         while not wire.dropped:
             await asyncio.sleep(REST_S)
             assert await _colour(page) == RED
+    for _ in range(4):
+        page.display.pause()  # as after four such looks: longer than any machine takes for one picture
     looks = wire.sent.count("Page.startScreencast")
     assert await _colour(page) == RED
     assert wire.sent.count("Page.startScreencast") == looks
