@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import struct
 from collections.abc import Mapping
 from io import BytesIO
 from typing import Literal
@@ -14,6 +13,7 @@ from browser.actions import locate
 from browser.display import LOOK_S, Window
 from browser.errors import CaptureFailedError, ContextGoneError, RefusedError, StaleRefError, UnresponsiveError
 from browser.page import Page
+from browser.png import png_size
 from browser.wire import ask
 from browser.world import World
 
@@ -23,8 +23,6 @@ MOST_PIXELS = 48_000_000
 CAPTURE_S = 10.0
 
 _FORMAT: dict[str, object] = {"format": "png", "optimizeForSpeed": True}
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_END = b"IEND\xaeB`\x82"
 
 
 class Capture(msgspec.Struct, frozen=True):
@@ -86,20 +84,6 @@ class _Box(msgspec.Struct, rename="camel"):
     height: float = 0
     scroll_x: float = 0
     scroll_y: float = 0
-
-
-def png_size(png: bytes) -> tuple[int, int]:
-    """Width and height of a whole PNG.
-
-    Raises:
-        CaptureFailedError: it is empty, truncated or no PNG.
-    """
-    if len(png) < 57 or not png.startswith(_SIGNATURE) or png[12:16] != b"IHDR" or not png.endswith(_END):
-        raise CaptureFailedError("capture_invalid", byte_length=len(png))
-    width, height = struct.unpack(">II", png[16:24])
-    if not width or not height:
-        raise CaptureFailedError("capture_invalid", width=width, height=height)
-    return width, height
 
 
 def bounded_png(png: bytes, *, most_bytes: int, most_edge: int, most_width: int | None) -> tuple[bytes, int, int]:
@@ -208,9 +192,7 @@ async def _shown(page: Page, world: World, deadline_s: float) -> tuple[bytes, Wi
         page.require_free()
         taken = look.result() if look.done else None
         if taken is not None and page.frames.world(world.frame_id) is world:
-            if _fits(*taken):
-                return taken
-            page.display.pause()
+            return taken
     try:
         return await _drawn(page, deadline_s)
     except ContextGoneError:
@@ -225,18 +207,11 @@ async def _drawn(page: Page, deadline_s: float) -> tuple[bytes, Window]:
 
 
 async def _window(world: World, deadline_s: float) -> Window:
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # a picture is asked for by a task of its own
     try:
         return await world.call("windowNow", shape=Window, deadline_s=deadline_s)
     except UnresponsiveError:
         raise CaptureFailedError("capture_timeout") from None
-
-
-def _fits(png: bytes, window: Window) -> bool:
-    try:
-        return png_size(png) == window.pixels
-    except CaptureFailedError:
-        return False
 
 
 def _viewport_clip(metrics: _Metrics) -> tuple[float, float, float, float]:

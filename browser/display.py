@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from browser.errors import BrowserError
+from browser.png import png_size
 from browser.wire import listen, send
 from browser.world import World
 
@@ -85,7 +86,8 @@ class Display:
     async def look(self, world: World) -> tuple[bytes, Window] | None:
         """The frame's PNG in device pixels and where the window of the page's document stands.
 
-        None when not all is on display, when the engine gives no frame or the page no answer in time.
+        None when not all is on display, when the engine gives no whole frame of that window or the page no answer in
+        time.
         """
         async with self._turn:
             if self.paused:
@@ -93,9 +95,10 @@ class Display:
             try:
                 window = await world.call("onDisplay", shape=Window, deadline_s=_ANSWER_S)
                 frame = await self._frame() if window.shown else None
+                fits = frame is not None and png_size(frame) == window.pixels
             except BrowserError:
-                frame = None
-        if frame is None:
+                frame, fits = None, False
+        if frame is None or not fits:
             self.pause()
             return None
         self._pause_s = 0.0

@@ -65,7 +65,8 @@ def run(options: argparse.Namespace) -> Report:
     report = Report("browser")
     there = peers.installed(options.peers)
     chromium = options.chromium or _chromium()
-    report.notes.append(f"one engine for all: {chromium}; {', '.join(peers.PACKAGES[:2])}; {options.rounds} rounds")
+    report.notes.append(f"one engine for all: {chromium}; {', '.join(peers.PACKAGES[:2])}")
+    report.notes.append("rounds: " + ", ".join(f"{step} {options.rounds * times}" for step, times in _STEPS.items()))
     board = Board()
     with served() as base, tempfile.TemporaryDirectory(prefix="lb-") as place:
 

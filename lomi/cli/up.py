@@ -59,6 +59,7 @@ def up(
 ) -> None:
     """Start the broker and open DIRECTORY (default: here)."""
     from lomi.broker.policy import PolicyError, read_policy
+    from lomi.cli.engine import chosen_engine
 
     if directory is not None and project is not None:
         raise click.UsageError("give DIRECTORY or --project, not both")
@@ -84,7 +85,7 @@ def up(
     offer = None if headless else _offer(scopes, origins, packages, phones)
     _check_phones(policy, phones)
     _check_home()
-    _check_browser()
+    chosen_engine()
     asked = _Asked(folder=folder, policy=policy, policy_file=policy_file, phones=phones, offer=offer)
     sys.exit(asyncio.run(_serve(asked, as_json=as_json)))
 
@@ -148,19 +149,6 @@ def _check_home() -> None:
         fail(f"the home {home} belongs to another user", "choose another with LOMI_HOME")
     if found.st_mode & 0o077:
         fail(f"others may enter the home {home}", f"run: chmod 700 {shlex.quote(str(home))}")
-
-
-def _check_browser() -> None:
-    """End the command when the environment chooses a browser that can't be run."""
-    from browser.choice import BrowserChoiceError, browser_choice
-    from browser.process import find_engine
-
-    try:
-        choice = browser_choice(os.environ)
-    except BrowserChoiceError as error:
-        fail(str(error), error.hint)
-    if choice.headed and find_engine(headed=True, chosen=choice.executable) is None:
-        fail("there is no Chromium with windows", "on Debian: apt install chromium; or name one with LOMI_CHROMIUM")
 
 
 def _setting(asked: _Asked, loop: asyncio.AbstractEventLoop) -> "HostSetting":

@@ -96,12 +96,13 @@ class _Wire:
     def __init__(self, page: Page) -> None:
         self.sent: list[str] = []
         self.dropped = 0
+        self._page = page
         self._call = page.session.call
         self._receive = page.session.receive
         page.session.call = self._sending  # type: ignore[method-assign]
 
-    def drop_frames(self, page: Page) -> None:
-        page.session.receive = self._receiving  # type: ignore[method-assign]
+    def drop_frames(self) -> None:
+        self._page.session.receive = self._receiving  # type: ignore[method-assign]
 
     async def _sending(
         self, method: str, params: Mapping[str, object] | None = None, *, received: Received | None = None
@@ -145,7 +146,7 @@ async def _given_up(page: Page, seconds: float) -> None:
     """A picture that is cancelled after a while, if it is not there by then."""
     async with asyncio.timeout(seconds):
         await capture.capture(page)
-        await asyncio.sleep(1)
+        await asyncio.Event().wait()
 
 
 @pytest.mark.parametrize("kind", CHANGES)
@@ -291,7 +292,7 @@ async def test_a_display_that_gives_no_frame_costs_no_picture(site: Site, page: 
     """Half a second once, and then it is not asked again for a while."""
     await visit(page, site.show("<body style='background:#c80000'>"))
     wire = _Wire(page)
-    wire.drop_frames(page)
+    wire.drop_frames()
     async with asyncio.timeout(30):
         while not wire.dropped:
             await asyncio.sleep(REST_S)

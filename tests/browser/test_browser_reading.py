@@ -12,6 +12,7 @@ from PIL import Image
 from browser import actions, capture, navigate
 from browser.errors import CaptureFailedError, CursorExpiredError, OriginDeniedError, PageEndedError, RefusedError
 from browser.page import Page
+from browser.png import png_size
 from browser.screencast import Frame
 from browser.wait import Element, Load, Text, Url, wait
 
@@ -85,11 +86,11 @@ async def test_pictures_are_bounded_and_the_original_is_whole(site: Site, page: 
 async def test_empty_and_truncated_pictures_are_errors(png: bytes) -> None:
     """No picture is never a success."""
     with pytest.raises(CaptureFailedError):
-        capture.png_size(png)
+        png_size(png)
     buffer = BytesIO()
     Image.new("RGB", (200, 200), "red").save(buffer, "PNG")
     with pytest.raises(CaptureFailedError):
-        capture.png_size(buffer.getvalue()[:-5])
+        png_size(buffer.getvalue()[:-5])
 
 
 async def test_logs_are_rings_with_cursors(site: Site, page: Page) -> None:
