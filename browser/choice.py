@@ -29,6 +29,13 @@ class BrowserChoice(NamedTuple):
     executable: Path | None = None
 
 
+def _runs(program: Path) -> bool:
+    try:
+        return program.is_file() and os.access(program, os.X_OK)
+    except OSError:  # below a folder of another user's, or a name that no file can have
+        return False
+
+
 def browser_choice(environment: Mapping[str, str], platform: str = sys.platform) -> BrowserChoice:
     """The choice in an environment.
 
@@ -46,7 +53,7 @@ def browser_choice(environment: Mapping[str, str], platform: str = sys.platform)
         )
     named = environment.get(CHROMIUM)
     executable = Path(named) if named else None
-    if executable and not (executable.is_absolute() and executable.is_file() and os.access(executable, os.X_OK)):
+    if executable and not (executable.is_absolute() and _runs(executable)):
         raise BrowserChoiceError(
             f"{CHROMIUM} is {named!r}, and no program is there", "give the whole path of a Chromium"
         )

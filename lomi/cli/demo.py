@@ -19,10 +19,12 @@ from lomi.cli.failing import fail
 @click.option("--offline", is_flag=True, help="Fetch nothing: install a tiny app that the demo makes itself.")
 def demo(into: Path, offline: bool) -> None:
     """Run the demo with a broker, a phone and a page of its own, and leave a report."""
+    from browser.process import find_engine
     from lomi.cli.checks.programs import ENGINE_CURE
-    from lomi.cli.engine import chosen_engine
+    from lomi.cli.engine import chosen_browser
     from lomi.demo.main import demo as run
 
-    if chosen_engine() is None:
+    choice = chosen_browser()
+    if find_engine(headed=choice.headed, chosen=choice.executable) is None:
         fail("there is no Chromium, and half of the demo is a page", f"phones work without; for pages: {ENGINE_CURE}")
     sys.exit(run(into, offline=offline))

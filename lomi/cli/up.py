@@ -59,7 +59,7 @@ def up(
 ) -> None:
     """Start the broker and open DIRECTORY (default: here)."""
     from lomi.broker.policy import PolicyError, read_policy
-    from lomi.cli.engine import chosen_engine
+    from lomi.cli.engine import chosen_browser
 
     if directory is not None and project is not None:
         raise click.UsageError("give DIRECTORY or --project, not both")
@@ -85,7 +85,7 @@ def up(
     offer = None if headless else _offer(scopes, origins, packages, phones)
     _check_phones(policy, phones)
     _check_home()
-    chosen_engine()
+    chosen_browser()
     asked = _Asked(folder=folder, policy=policy, policy_file=policy_file, phones=phones, offer=offer)
     sys.exit(asyncio.run(_serve(asked, as_json=as_json)))
 

@@ -30,6 +30,7 @@ def test_windows_and_another_chromium_are_chosen_by_variables(tmp_path: Path) ->
         ({"LOMI_CHROMIUM": "/nowhere/chromium"}, "no program is there", "whole path"),
         ({"LOMI_CHROMIUM": "chromium"}, "no program is there", "whole path"),
         ({"LOMI_CHROMIUM": "/"}, "no program is there", "whole path"),
+        ({"LOMI_CHROMIUM": "/" + "a" * 300}, "no program is there", "whole path"),
         ({"LOMI_CHROMIUM": "/etc/passwd"}, "no program is there", "whole path"),
     ],
 )
