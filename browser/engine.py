@@ -134,9 +134,9 @@ class Engine:
         except OSError as error:
             raise EngineUnavailableError("engine_start_failed", said=str(error)[:300]) from error
         self.tasks.create_task(program.read_errors())
-        self.process = identify(program.pid)
+        self.process = identify(program.pid, str(program.directory))
         if self.process is not None:
-            self._watch = await Watch.over(self.process._replace(profile=str(program.directory)), self._environment)
+            self._watch = await Watch.over(self.process, self._environment)
         try:
             async with asyncio.timeout(settings.start_s):
                 chromium = await Chromium.over(program)

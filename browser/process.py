@@ -17,13 +17,13 @@ CHROMIUMS = (
 
 # Waits for the end of its input, which is our end, however it comes; grants the engine two seconds to go by itself,
 # then kills what is left of exactly that process group (pid and start time must both still fit) and removes the
-# engine's throw-away profile.
+# engine's throw-away profile, in which the engine's own helpers may still write for an instant.
 _WATCH = """
 read -r _
 n=0
 while [ $n -lt 20 ] && [ -d /proc/"$1" ]; do sleep 0.1; n=$((n + 1)); done
 if [ "$(sed 's/.*) //' /proc/"$1"/stat 2>/dev/null | cut -d' ' -f20)" = "$2" ]; then kill -9 -"$1"; fi
-case "$3" in */lomi-engine-*) rm -rf -- "$3";; esac
+case "$3" in */lomi-engine-*) for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$3" && break; sleep 0.1; done;; esac
 """
 
 
@@ -72,17 +72,14 @@ def _fetched(*, headed: bool, environment: Mapping[str, str]) -> Path | None:
     return None
 
 
-def identify(pid: int, root: Path = Path("/proc")) -> EngineProcess | None:
-    """Who a process is now; None when it is gone, or dead and not yet collected."""
+def identify(pid: int, profile: str, root: Path = Path("/proc")) -> EngineProcess | None:
+    """Who a process with this profile is now; None when it is gone, or dead and not yet collected."""
     try:
         fields = (root / str(pid) / "stat").read_text().rpartition(") ")[2].split()
-        arguments = (root / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return None
     if fields[0] == "Z":
         return None
-    prefix = b"--user-data-dir="
-    profile = next((argument[len(prefix) :].decode() for argument in arguments if argument.startswith(prefix)), "")
     return EngineProcess(pid, int(fields[19]), int(fields[2]), profile)
 
 

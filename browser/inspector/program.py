@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -72,6 +73,8 @@ _HEADLESS = (
 _START = 'exec "$@" 3<&0 4>&1 0</dev/null 1>/dev/null'
 _TAIL_BYTES = 4096
 _SEND_BYTES = 1 << 20
+_REMOVALS = 10
+_REMOVAL_PAUSE_S = 0.1
 
 
 class Program:
@@ -143,7 +146,8 @@ class Program:
 
     def _remove(self) -> None:
         # Helpers of the engine may still write for an instant after it has gone.
-        for _ in range(5):
+        for _ in range(_REMOVALS):
             shutil.rmtree(self.directory, ignore_errors=True)
             if not self.directory.exists():
                 return
+            time.sleep(_REMOVAL_PAUSE_S)

@@ -44,11 +44,23 @@ asyncio.run(main())
 """
 """The owner that is killed in its sleep, which ends it where the test can't."""
 
+STILL_WRITING = """#!/bin/bash
+for argument; do
+  case $argument in
+    --user-data-dir=*) profile=${argument#*=} ;;
+    --told=*) told=${argument#*=} ;;
+  esac
+done
+echo "$profile" > "$told"
+(end=$((SECONDS + 2)); while ((SECONDS < end)) && [ -d "$profile" ]; do : > "$profile/$RANDOM"; done) 2>/dev/null 3<&- 4>&- &
+"""
+"""An engine that ends at once and leaves a helper, which writes for one to two seconds more."""
+
 
 def _gone(pid: int, started: int, profile: Path) -> bool:
     """Whether process and profile are gone within five seconds; those in which the machine stands still don't count."""
     for _ in range(5 * 50):
-        found = identify(pid)
+        found = identify(pid, str(profile))
         if (found is None or found.started != started) and not profile.exists():
             return True
         time.sleep(0.02)
@@ -206,6 +218,19 @@ async def test_engines_that_are_not_there_are_typed_errors(tmp_path: Path) -> No
                 await engine.open()
             assert caught.value.reason == reason
             assert engine._admitted == 0
+
+
+async def test_an_engine_whose_helpers_still_write_leaves_no_profile(tmp_path: Path) -> None:
+    """They outlive the engine by an instant; its throw-away profile goes once they are done."""
+    told, script = tmp_path / "profile", tmp_path / "engine"
+    script.write_text(STILL_WRITING)
+    script.chmod(0o700)
+    async with running(EngineSettings(executable=script, arguments=(f"--told={told}",), start_s=5)) as engine:
+        with pytest.raises(EngineUnavailableError):
+            await engine.open()
+    profile = Path(told.read_text().strip())
+    assert profile.is_absolute()
+    assert not profile.exists()
 
 
 async def test_further_arguments_reach_the_engine() -> None:

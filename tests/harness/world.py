@@ -181,7 +181,7 @@ class World:
         for pid, _ in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        assert left == [], "processes of a stopped broker still run"
+        assert left == [], f"processes of a stopped broker still run: {left}"
         assert list(self.runtime.iterdir()) == [], "a socket directory was left behind"
         if self._never_killed:
             strays = [path.name for path in self.root.iterdir() if path.name.startswith(TEMPORARY)]
