@@ -1,5 +1,6 @@
 """Processes as the kernel shows them: who one is, and whether it still lives. Nothing here signals anything."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -54,3 +55,30 @@ def name_of(pid: int) -> ProcessName | None:
 def is_alive(name: ProcessName) -> bool:
     """Whether exactly this process still runs: same pid, same start time, same boot."""
     return name.boot == kernel_boot() and start_ticks(name.pid) == name.started
+
+
+def session_members(leader: ProcessName, proc: Path = PROC) -> Iterator[ProcessName]:
+    """What runs in the session that a process has led, itself not counted, whether or not it still lives.
+
+    The kernel gives a leader's pid to no other process while its session has a member.
+    """
+    if leader.boot != kernel_boot(proc) or start_ticks(leader.pid, proc) not in (None, leader.started):
+        return
+    for entry in proc.iterdir():
+        if entry.name.isdigit() and int(entry.name) != leader.pid:
+            fields = stat_fields(int(entry.name), proc)
+            if fields is not None and fields[0] not in "ZX" and int(fields[3]) == leader.pid:
+                yield ProcessName(int(entry.name), int(fields[19]), leader.boot)
+
+
+def ignores(pid: int, number: int, proc: Path = PROC) -> bool:
+    """Whether a process ignores a signal; one that is gone ignores all.
+
+    Source: proc_pid_status(5), SigIgn.
+    """
+    try:
+        text = (proc / str(pid) / "status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return True
+    mask = int(text.partition("SigIgn:")[2].split()[0], 16)
+    return bool(mask & 1 << (number - 1))

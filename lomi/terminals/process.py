@@ -12,12 +12,14 @@ import struct
 import sys
 import termios
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from lomi.core.processes import ProcessName, is_alive, kernel_boot, name_of
+from lomi.core.processes import ProcessName, ignores, is_alive, kernel_boot, name_of, session_members
 
 WRITE_CHUNK = 4096
 HANGUP_S = 2.0
+SESSION_PAUSE_S = 0.02
 
 
 def signal_group(name: ProcessName, number: int) -> None:
@@ -27,6 +29,43 @@ def signal_group(name: ProcessName, number: int) -> None:
             os.killpg(name.pid, number)
         except ProcessLookupError:
             return
+
+
+def _running(leader: ProcessName) -> set[tuple[ProcessName, str]]:
+    """What hears a hang-up in a session, but for its leader, each with the program that it runs now."""
+    found = set()
+    for name in session_members(leader):
+        if not ignores(name.pid, signal.SIGHUP):
+            with suppress(OSError):
+                found.add((name, str(Path(f"/proc/{name.pid}/exe").readlink())))
+    return found
+
+
+def _signal(name: ProcessName, *numbers: int) -> None:
+    for number in numbers:
+        if is_alive(name):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(name.pid, number)
+
+
+async def end_session(leader: ProcessName) -> None:
+    """Hang up on what a shell has left in its session; what is still there after 2 s is killed.
+
+    A shell that is killed tells its jobs nothing, and a job that has just been forked may lose the hang-up on its way
+    to the program that it is to run: so each program hears it. What ignores it (nohup) or has left the session
+    (setsid) stays.
+    """
+    told: set[tuple[ProcessName, str]] = set()
+    try:
+        async with asyncio.timeout(HANGUP_S):
+            while left := await asyncio.to_thread(_running, leader):
+                for name, _ in left - told:
+                    _signal(name, signal.SIGHUP, signal.SIGCONT)
+                told |= left
+                await asyncio.sleep(SESSION_PAUSE_S)
+    except TimeoutError:
+        for name, _ in await asyncio.to_thread(_running, leader):
+            _signal(name, signal.SIGKILL)
 
 
 class PtyProcess:
@@ -128,7 +167,7 @@ class PtyProcess:
                     self._forget_writer()
 
     async def end(self) -> None:
-        """Hang up, then kill the group; returns when the child is reaped."""
+        """Hang up, then kill the group; returns when the child is reaped and what it left in its session is gone."""
         if self._child.returncode is None:
             signal_group(self.name, signal.SIGHUP)
             signal_group(self.name, signal.SIGCONT)
@@ -138,6 +177,7 @@ class PtyProcess:
             except TimeoutError:
                 signal_group(self.name, signal.SIGKILL)
                 await self._child.wait()
+        await end_session(self.name)
 
     def _let_go_of_slave(self) -> None:
         if self._slave >= 0:

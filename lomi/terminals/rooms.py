@@ -15,7 +15,7 @@ from lomi.core.port import Ledger, ResourceKey
 from lomi.core.processes import ProcessName, is_alive
 from lomi.core.refusal import EffectFailed, Refusal
 from lomi.disk.private import private_directory
-from lomi.terminals.process import PtyProcess, signal_group
+from lomi.terminals.process import PtyProcess, end_session, signal_group
 from lomi.terminals.shell import COLUMNS, ROWS, environment_for, rc_text
 from lomi.terminals.terminal import Terminal
 
@@ -121,11 +121,12 @@ def _write_rc(path: Path, text: str) -> None:
 
 
 async def _sweep(ledger: Ledger) -> None:
-    """End the shells that an earlier broker left, if pid and start time prove them; forget the rest."""
+    """End the shells that an earlier broker left, if pid and start time prove them, and their jobs; forget the rest."""
     for left in await ledger.remembered("terminal"):
         name = msgspec.json.decode(left.identity, type=ProcessName)
         if is_alive(name):
             signal_group(name, signal.SIGKILL)
+        await end_session(name)
         await ledger.forget(left.generation)
 
 

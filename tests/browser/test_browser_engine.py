@@ -52,7 +52,10 @@ for argument; do
   esac
 done
 echo "$profile" > "$told"
-(end=$((SECONDS + 2)); while ((SECONDS < end)) && [ -d "$profile" ]; do : > "$profile/$RANDOM"; done) 2>/dev/null 3<&- 4>&- &
+(
+  end=$((SECONDS + 2))
+  while ((SECONDS < end)) && [ -d "$profile" ]; do : > "$profile/$RANDOM"; done
+) 2>/dev/null 3<&- 4>&- &
 """
 """An engine that ends at once and leaves a helper, which writes for one to two seconds more."""
 

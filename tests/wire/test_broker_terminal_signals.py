@@ -1,12 +1,18 @@
 """What a terminal's programs hear, however the broker was started."""
 
+import os
 import signal
 from typing import Any
 
+import pytest
 from harness import Agent, ClientEntry, agent, opened_world, policy_text, until
+from harness.process import process_state
 
 POLICY = policy_text(ClientEntry(label="qa", decide=()))
 IGNORED = (signal.SIGCHLD, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1)
+
+HEARING = "sh -c 'echo > begun; exec sleep 1000'"
+"""A program that hears signals once it says so: bash itself may lose one between a fork and the program."""
 
 
 async def terminal(qa: Agent) -> dict[str, Any]:
@@ -34,7 +40,7 @@ async def test_a_broker_that_ignores_signals_has_terminals_that_hear_them() -> N
         world.start(ignored=IGNORED)
         async with agent(world) as qa:
             place = await terminal(qa)
-            run = {**await qa.keyed(), **place, "command": "echo > begun; sleep 1000", "waitMs": 0}
+            run = {**await qa.keyed(), **place, "command": HEARING, "waitMs": 0}
             running = (await qa.call("lomi_terminal_run", run)).data["operationId"]
             await until((world.project / "begun").exists)
             interrupt = {**await qa.keyed(), **place, "operationId": running}
@@ -45,3 +51,42 @@ async def test_a_broker_that_ignores_signals_has_terminals_that_hear_them() -> N
             await qa.do("lomi_terminal_run", background)
             panel = {name: place[name] for name in ("panelId", "terminalSessionId")}
             await qa.do("lomi_panel_close", {**await qa.revised(), **panel})
+
+
+@pytest.mark.parametrize("left", ["", "exit", "kill -9 $$"])
+async def test_a_closed_terminal_leaves_only_what_ignores_the_hang_up(left: str) -> None:
+    """Jobs that were disowned, or go on after a hang-up, are gone with the panel, however their shell ended."""
+    with opened_world(POLICY) as world:
+        async with agent(world) as qa:
+            place = await terminal(qa)
+            trapping = "bash -c 'trap : HUP; echo > trapped; while :; do sleep 0.1; done' & echo $! > catching"
+            for command in (
+                "sleep 1000 & echo $! > disowned; disown",
+                trapping,
+                "(trap '' HUP; echo > ignored; exec sleep 1000) & echo $! > ignoring",
+            ):
+                await qa.do("lomi_terminal_run", {**await qa.keyed(), **place, "command": command})
+            for told in ("trapped", "ignored"):
+                await until((world.project / told).exists)
+            if left:
+                run = {**await qa.keyed(), **place, "command": left, "waitMs": 15000}
+                assert (await qa.call("lomi_terminal_run", run)).data["state"] == "outcome_unknown"
+            panel = {name: place[name] for name in ("panelId", "terminalSessionId")}
+            await qa.do("lomi_panel_close", {**await qa.revised(), **panel})
+            pids = {name: int((world.project / name).read_text()) for name in ("disowned", "catching", "ignoring")}
+            alive = {name for name, pid in pids.items() if process_state(pid) not in ("Z", "")}
+            os.kill(pids["ignoring"], signal.SIGKILL)
+            assert alive == {"ignoring"}
+
+
+async def test_the_next_broker_ends_the_jobs_of_a_killed_one() -> None:
+    """A disowned job, which its shell does not tell of the hang-up, included."""
+    with opened_world(POLICY) as world:
+        async with agent(world) as qa:
+            place = await terminal(qa)
+            command = "sleep 1000 & echo $! > disowned; disown"
+            await qa.do("lomi_terminal_run", {**await qa.keyed(), **place, "command": command})
+            world.kill()
+        job = int((world.project / "disowned").read_text())
+        world.restart()
+        assert process_state(job) in ("Z", "")
