@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from typing import Literal
 
@@ -21,6 +22,7 @@ MOST_INLINE_BYTES = 300_000
 MOST_INLINE_EDGE = 8_000
 MOST_PIXELS = 48_000_000
 CAPTURE_S = 10.0
+_DOCUMENTS = 4
 
 _FORMAT: dict[str, object] = {"format": "png", "optimizeForSpeed": True}
 
@@ -136,6 +138,7 @@ async def capture(
     Raises:
         CaptureFailedError: ``capture_invalid``, ``capture_too_large``, ``capture_timeout``.
         BlockedError, PageEndedError, StaleRefError, RefusedError (``offscreen``, ``hidden``): no picture can be had.
+        ContextGoneError: one document after the other came, each before there was a picture of it.
     """
     page.require_free()
     world = await page.main_world()
@@ -193,11 +196,11 @@ async def _shown(page: Page, world: World, deadline_s: float) -> tuple[bytes, Wi
         taken = look.result() if look.done else None
         if taken is not None and page.frames.world(world.frame_id) is world:
             return taken
-    try:
-        return await _drawn(page, deadline_s)
-    except ContextGoneError:
-        # Another document came meanwhile: it is what the page shows now.
-        return await _drawn(page, deadline_s)
+    for _ in range(_DOCUMENTS - 1):
+        # Where another document comes meanwhile, it is what the page shows now.
+        with suppress(ContextGoneError):
+            return await _drawn(page, deadline_s)
+    return await _drawn(page, deadline_s)
 
 
 async def _drawn(page: Page, deadline_s: float) -> tuple[bytes, Window]:

@@ -36,6 +36,8 @@ _FIXED = (
     # A document that history brings back is held against the grant like any other.
     "--disable-back-forward-cache",
     "--disable-breakpad",
+    # Else a large image that is decoded aside is missing from a picture, of the display or drawn anew.
+    "--disable-checker-imaging",
     "--disable-client-side-phishing-detection",
     "--disable-default-apps",
     "--disable-dev-shm-usage",

@@ -77,6 +77,12 @@ CHANGES = {
         """a.style.background = '#00a000', document.querySelectorAll('b').forEach((b) => {
             b.style.filter = 'blur(25px) drop-shadow(9px 9px 9px red)' })""",
     ),
+    "a large image that may be decoded later": (
+        """<div id=a></div><script>{ const c = document.createElement('canvas'); c.width = 3000; c.height = 2000
+        const g = c.getContext('2d'); g.fillStyle = '#00a000'; g.fillRect(0, 0, 3000, 2000); i = new Image()
+        i.decoding = 'async', i.src = c.toDataURL(), i.onload = () => document.title = 'loaded' }</script>""",
+        "a.replaceWith(i)",
+    ),
     "a frame in a process of its own": (
         "<div id=a></div><iframe src='{other}/frame'></iframe>",
         "a.style.background = '#00a000'",
