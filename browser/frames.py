@@ -390,6 +390,8 @@ class FrameTree:
 
     async def adopt_separate(self) -> None:
         """Wait for the frames that are moving into processes of their own, for a while."""
+        if not self._coming:
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(DOM_DEADLINE_S):
                 while self._coming:
@@ -423,6 +425,8 @@ class FrameTree:
 
     async def main_world(self, deadline_s: float) -> World | None:
         """The main document's world, waiting for it while a document is being replaced."""
+        if (there := self._worlds.get(self.main_id)) is not None:
+            return there
         try:
             async with asyncio.timeout(deadline_s):
                 while (world := self._worlds.get(self.main_id)) is None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from browser.errors import BlockedError, BrowserError, ContextGoneError, PageEnd
 from browser.frames import FrameFacts, FrameTree, origin_of
 from browser.inspector.chromium import Context, Target
 from browser.inspector.keyboard import Keyboard
-from browser.snapshot.lines import Line, Walked, nodes_of
+from browser.snapshot.lines import Walked, nodes_of
 from browser.snapshot.refs import Refs
 from browser.values import Found, FrameSummary, Node, Snapshot, Viewport
 from browser.wire import ATTACH_S, Faults, Nothing, RemoteObject, ask, listen, send
@@ -33,6 +33,14 @@ T = TypeVar("T")
 
 MOST_NODES = 200
 _LISTED_HOSTS = 64
+
+
+class _FrameWalk(NamedTuple):
+    """What was found in one frame's document."""
+
+    world: World
+    walked: Walked
+    nodes: tuple[Node, ...]
 
 
 def started(tasks: asyncio.TaskGroup, work: Coroutine[object, object, object]) -> bool:
@@ -332,11 +340,11 @@ class Page:
         await world.handle("adopt", host, resolved.object.object_id, by_value=True)
         return True
 
-    def admit(self, world: World, frame: str, lines: tuple[Line, ...], following: int) -> bool:
+    def admit(self, world: World, frame: str, nodes: tuple[Node, ...], following: int) -> bool:
         """Record the refs of a walk; False when its document is already gone and nothing of it may be shown."""
         if self.frames.world(world.frame_id) is not world:
             return False
-        self.refs.admit(frame, world.unique, nodes_of(lines, frame), following)
+        self.refs.admit(frame, world.unique, nodes, following)
         return True
 
     async def snapshot(self, *, most: int = MOST_NODES, observation: bool = False) -> Snapshot:
@@ -365,15 +373,15 @@ class Page:
         if not walks or walks[0] is None or worlds[0] is not main:
             return None
         self.refs.forget_documents(world.unique for world in worlds)
-        pairs = [(world, walked) for world, walked in zip(worlds, walks, strict=True) if walked is not None]
-        omitted += len(worlds) - len(pairs)
+        seen = [walk for walk in walks if walk is not None]
+        omitted += len(worlds) - len(seen)
         counts: dict[str, int] = {}
-        for _, walked in pairs:
-            for role, number in walked.counts.items():
+        for walk in seen:
+            for role, number in walk.walked.counts.items():
                 counts[role] = counts.get(role, 0) + number
-        nodes = [node for world, walked in pairs for node in nodes_of(walked.items, self.frames.key(world.frame_id))]
+        nodes = [node for walk in seen for node in walk.nodes]
         nodes.sort(key=lambda node: not node.in_viewport)
-        first = walks[0]
+        first = walks[0].walked
         return Snapshot(
             snapshot_id=self.refs.name(observation=observation),
             generation=self.generation,
@@ -384,24 +392,25 @@ class Page:
             viewport=Viewport(round(first.width), round(first.height), first.scale),
             scroll=(first.scroll_x, first.scroll_y),
             full_height=round(first.full_height),
-            frames=tuple(self._summary(world, walked) for world, walked in pairs),
+            frames=tuple(self._summary(walk.world, walk.walked) for walk in seen),
             nodes=tuple(nodes[:most]),
             counts=counts,
-            total=sum(walked.total for _, walked in pairs),
-            in_viewport=sum(walked.near for _, walked in pairs),
+            total=sum(walk.walked.total for walk in seen),
+            in_viewport=sum(walk.walked.near for walk in seen),
             omitted_frames=omitted,
-            cut=any(walked.cut for _, walked in pairs),
+            cut=any(walk.walked.cut for walk in seen),
             captured_at_ms=int(time.time() * 1000),
             limitations=self.limitations,
         )
 
-    async def _frame_walk(self, world: World, most: int) -> Walked | None:
+    async def _frame_walk(self, world: World, most: int) -> _FrameWalk | None:
         frame = self.frames.key(world.frame_id)
         try:
             walked = await self.walk(world, frame, most=most)
         except ContextGoneError:
             return None
-        return walked if self.admit(world, frame, walked.items, walked.next) else None
+        nodes = nodes_of(walked.items, frame)
+        return _FrameWalk(world, walked, nodes) if self.admit(world, frame, nodes, walked.next) else None
 
     def _summary(self, world: World, walked: Walked) -> FrameSummary:
         key = self.frames.key(world.frame_id)
@@ -438,8 +447,9 @@ class Page:
             except ContextGoneError:
                 cut = True
                 continue
-            if self.admit(world, key, walked.items, walked.next):
-                nodes += nodes_of(walked.items, key)
+            found = nodes_of(walked.items, key)
+            if self.admit(world, key, found, walked.next):
+                nodes += found
                 total += walked.total
                 cut = cut or walked.cut
         return Found(self.refs.name(observation=True), tuple(nodes[:most]), total, cut)

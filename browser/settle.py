@@ -141,14 +141,15 @@ def _merged(page: Page, parts: list[tuple[World, Differed]]) -> Diff:
     merged = Diff()
     for world, part in parts:
         frame = page.frames.key(world.frame_id)
-        if not page.admit(world, frame, part.added + part.changed, part.next):
+        added, changed = nodes_of(part.added, frame), nodes_of(part.changed, frame)
+        if not page.admit(world, frame, added + changed, part.next):
             continue
         counts = dict(merged.counts)
         for role, number in part.delta.items():
             counts[role] = counts.get(role, 0) + number
         merged = Diff(
-            added=merged.added + nodes_of(part.added, frame),
-            changed=merged.changed + nodes_of(part.changed, frame),
+            added=merged.added + added,
+            changed=merged.changed + changed,
             removed=merged.removed + nodes_of(part.removed, frame),
             counts=counts,
             omitted=merged.omitted + part.omitted,

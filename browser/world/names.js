@@ -43,7 +43,7 @@ function nameOf(element, role) {
     const root = element.getRootNode();
     const nodes = by.split(/\s+/).map((id) => root.getElementById && root.getElementById(id)).filter(Boolean);
     const name = nodes.map((node) => (rendered(node) ? textOf(node, 512) : (node.textContent || '').trim())).filter(Boolean).join(' ');
-    if (name) return [name, nodes.some((node) => !rendered(node) || unseen(node))];
+    if (name) return [name, nodes.some((node) => !rendered(node) || unseen(node, node.getBoundingClientRect(), getComputedStyle(node)))];
   }
   const label = (element.getAttribute('aria-label') || '').trim();
   if (label) return [label, !textOf(element, 2000).includes(label.replace(/\s+/g, ' '))];
@@ -76,27 +76,34 @@ function nameOf(element, role) {
 }
 
 // Rendered, yet not to be seen by a person: what hidden instructions use.
-function unseen(element) {
+function unseen(element, box, style) {
   if (!element.checkVisibility({ opacityProperty: true })) return true;
-  const box = element.getBoundingClientRect();
   if (box.right + scrollX <= 0 || box.bottom + scrollY <= 0) return true;
-  if (box.width <= 1 || box.height <= 1) {
-    return getComputedStyle(element).overflow !== 'visible' || !element.childElementCount;
-  }
-  const style = getComputedStyle(element);
-  if (/^rect\((0(px)?,? ?){4}\)$|^rect\(1px,? 1px,? 1px,? 1px\)$/.test(style.clip) || /inset\((50|100)%/.test(style.clipPath)) return true;
-  return false;
+  if (box.width <= 1 || box.height <= 1) return style.overflow !== 'visible' || !element.childElementCount;
+  return CLIPPED.test(style.clip) || INSET.test(style.clipPath);
 }
 
+const CLIPPED = /^rect\((0(px)?,? ?){4}\)$|^rect\(1px,? 1px,? 1px,? 1px\)$/;
+const INSET = /inset\((50|100)%/;
 const CLEAR = /^rgba\(.*, 0\)$|^transparent$/;
+const PICTURE = 'a picture';
+const grounds = new Map(); // of the elements that the walk under way has met: a picture, a colour, or nothing
 
-function unseenText(element) {
-  const style = getComputedStyle(element);
+function groundOf(element, style) {
+  let ground = grounds.get(element);
+  if (ground === undefined) {
+    const own = style || getComputedStyle(element);
+    const colour = own.backgroundImage === 'none' ? own.backgroundColor : PICTURE;
+    grounds.set(element, ground = CLEAR.test(colour) ? '' : colour);
+  }
+  return ground;
+}
+
+function unseenText(element, style) {
   if (parseFloat(style.fontSize) < 2 || CLEAR.test(style.webkitTextFillColor || style.color)) return true;
   for (let at = element, steps = 0; at && at.nodeType === 1 && steps < 8; at = parentOf(at), steps += 1) {
-    const own = at === element ? style : getComputedStyle(at);
-    if (own.backgroundImage !== 'none') return false;
-    if (!CLEAR.test(own.backgroundColor)) return own.backgroundColor === style.color;
+    const ground = groundOf(at, at === element ? style : null);
+    if (ground) return ground !== PICTURE && ground === style.color;
   }
   return style.color === 'rgb(255, 255, 255)';
 }
@@ -128,15 +135,16 @@ function checkedOf(element) {
 }
 
 // The description sent out: short keys, nothing that is false or absent.
-function describe(element, role) {
+function describe(element, role, box) {
+  const style = getComputedStyle(element);
   const [name, nameUnseen] = nameOf(element, role);
   const out = { r: role, n: name.slice(0, 512) };
   if (nameUnseen && name) out.u = 1;
-  if (unseen(element) || (role === 'text' && unseenText(element))) out.h = 1;
+  if (unseen(element, box, style) || (role === 'text' && unseenText(element, style))) out.h = 1;
   if (role === 'text' || role === 'label' || role === 'img') return out;
   if (role === 'heading') {
     out.l = Number(element.getAttribute('aria-level')) || Number(element.tagName[1]) || 2;
-    if (unseenText(element)) out.h = 1;
+    if (unseenText(element, style)) out.h = 1;
     return out;
   }
   if (!enabledOf(element)) out.d = 1;

@@ -104,7 +104,7 @@ function gather(budgetMs, wanted) {
       if (near && (text || (lone && leaf && box.width >= 4)) && getComputedStyle(element).cursor === 'pointer' &&
         (text ? !insideControl(element) : !pointerParent(element))) role = 'clickable';
       if (role && !(wanted && !wanted(element, role))) {
-        if (rendered(element)) found.push({ element, role, near, control: CONTROL_ROLES.has(role) });
+        if (rendered(element)) found.push({ element, role, near, box, control: CONTROL_ROLES.has(role) });
         else if (!element.checkVisibility()) { suspect(element, hosts); continue; }
       }
     } else if (role && !(wanted && !wanted(element, role))) {
@@ -180,7 +180,7 @@ function countsOf(items) {
 }
 
 const lineOf = (item) => {
-  const line = describe(item.element, item.role);
+  const line = describe(item.element, item.role, item.box || item.element.getBoundingClientRect());
   const whole = line.n.replace(/[\ud800-\udbff]$/, '');
   line.n = whole.toWellFormed();
   if (line.n !== whole) line.w = 1;
@@ -198,6 +198,7 @@ function collect(options) {
   lastHosts = walk.hosts;
   const chosen = options.all ? walk.found.slice(0, options.most) : choose(walk, options.most || 200);
   const items = chosen.map(lineOf);
+  grounds.clear();
   last = { lines: new Map(items.map((line) => [line.k, line])), counts: countsOf(walk.found), version };
   return {
     items, counts: countsOf(walk.found), total: walk.found.length, cut: walk.cut, next: nextRef, hosts: walk.hosts.length,
@@ -300,8 +301,10 @@ function find(options) {
     if (matches.length >= (options.most || 50)) continue;
     const box = item.element.getBoundingClientRect();
     item.near = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+    item.box = box;
     matches.push(lineOf(item));
   }
+  grounds.clear();
   return { items: matches, total, cut, next: nextRef, counts: {}, near: 0, hosts: walk.hosts.length, ms: walk.ms, ...where() };
 }
 

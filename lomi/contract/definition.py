@@ -1,6 +1,7 @@
 """A tool as data. Catalogue, schemas, docs, admission and the guarantee table are all derived from these values."""
 
 from collections.abc import Callable, Collection, Iterable
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -35,6 +36,15 @@ def no_rule(_: Any) -> None:
 def given_wait(given: Any) -> int:
     """`waitMs` as it was given or defaulted; 0 for a tool that never waits."""
     return getattr(given, "wait_ms", 0)
+
+
+@cache
+def _retry_identity(kind: type[Input]) -> RetryIdentity:
+    if issubclass(kind, KeyedInput):
+        return "key"
+    if "input_sequence" in kind.__struct_fields__:
+        return "sequence_stored" if "retry_epoch" in kind.__struct_fields__ else "sequence_in_memory"
+    return "none"
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,11 +91,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def retry_identity(self) -> RetryIdentity:
         """How a repeated request is recognised."""
-        if issubclass(self.input, KeyedInput):
-            return "key"
-        if "input_sequence" in self.fields:
-            return "sequence_stored" if "retry_epoch" in self.fields else "sequence_in_memory"
-        return "none"
+        return _retry_identity(self.input)
 
     @property
     def checks_revision(self) -> bool:

@@ -1,8 +1,8 @@
 """JSON text from outside, judged before anything acts on it: no decoder we use notices a key that comes twice."""
 
-import json
-
 import msgspec
+
+from lomi.contract.keys import names_twice
 
 
 class MalformedJsonError(ValueError):
@@ -21,18 +21,10 @@ def read_object(text: bytes) -> dict[str, object] | None:
         DuplicateKeyError: a key comes twice, at any depth.
     """
     try:
-        # The skipping decoder sees lone surrogates and NaN, which the standard library lets through.
-        msgspec.json.decode(text, type=msgspec.Raw)
-        found = json.loads(text.decode(), object_pairs_hook=_unique)
-    except DuplicateKeyError:
-        raise
+        found: object = msgspec.json.decode(text)
+        twice = names_twice(text, found)
     except (ValueError, RecursionError) as error:
         raise MalformedJsonError("not JSON") from error
-    return found if isinstance(found, dict) else None
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    if twice:
         raise DuplicateKeyError("a key comes twice")
-    return found
+    return found if isinstance(found, dict) else None

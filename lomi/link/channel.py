@@ -46,6 +46,11 @@ class Channel(asyncio.Protocol):
         self._writable.set()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._deadline: asyncio.TimerHandle | None = None
+        self.take: Callable[[Frame], bool] = lambda _frame: False
+        """Offered a frame before `receive` gives it, where that waits for nothing else; it says whether it took it.
+
+        It must not raise.
+        """
 
     # Called by the transport.
 
@@ -68,14 +73,18 @@ class Channel(asyncio.Protocol):
             return
         try:
             for frame in self._parser.feed(data):
-                self._frames.append(frame)
                 self._heard = True
+                if self._is_awaited and not self._frames and self.take(frame):
+                    continue
+                self._frames.append(frame)
                 self._queued += len(frame.body)
         except FrameRefusedError as error:
             self._finish(error)
             self.abort()
             return
         self._watch_frame()
+        if not self._frames:
+            return
         if self._transport is not None and (len(self._frames) >= _PAUSE_FRAMES or self._queued >= _PAUSE_BYTES):
             self._pause(self._transport)
         self._wake()
@@ -126,6 +135,11 @@ class Channel(asyncio.Protocol):
     def closing(self) -> bool:
         """Whether the connection ended or is about to."""
         return self._end is not None or self._transport is None or self._transport.is_closing()
+
+    @property
+    def writable(self) -> bool:
+        """Whether the peer keeps up with what is sent."""
+        return self._writable.is_set()
 
     @property
     def in_clear(self) -> bool:
@@ -278,6 +292,10 @@ class Channel(asyncio.Protocol):
             self._end = reason
         self._stop_watch()
         self._wake()
+
+    @property
+    def _is_awaited(self) -> bool:
+        return self._arrival is not None and not self._arrival.done()
 
     def _wake(self) -> None:
         if self._arrival is not None and not self._arrival.done():

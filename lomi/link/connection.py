@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from lomi.link.channel import Channel
@@ -135,3 +135,12 @@ class BrokerConnection(Wire):
     def __init__(self, channel: Channel, welcome: Welcome) -> None:
         super().__init__(channel)
         self.welcome = welcome
+
+    def offer(self, take: Callable[[Frame], bool]) -> None:
+        """Offer each frame that is received to `take` first, which must not raise; see `Channel.take`."""
+        self._channel.take = take
+
+    @property
+    def writable(self) -> bool:
+        """Whether the broker keeps up with what is sent."""
+        return self._channel.writable

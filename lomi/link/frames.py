@@ -109,6 +109,9 @@ class FrameParser:
 
     def _take_header(self, view: memoryview, position: int) -> int:
         header = self._header
+        if not header and self._refused is None and len(view) - position >= HEADER.size:
+            self._begin(*HEADER.unpack_from(view, position))
+            return position + HEADER.size
         taken = min(HEADER.size - len(header), len(view) - position)
         header += view[position : position + taken]
         if self._refused is None and len(header) >= 4:
@@ -118,10 +121,17 @@ class FrameParser:
         if len(header) == HEADER.size:
             length, number = HEADER.unpack(header)
             header.clear()
-            self._check_kind(number)
-            self._missing = length - 1
-            self.narrow(MAX_BODY, EVERY_KIND)
+            self._begin(length, number)
         return position + taken
+
+    def _begin(self, length: int, number: int) -> None:
+        self._check_length(length)
+        if self._refused is None:
+            self._check_kind(number)
+        if self._refused is not None:
+            raise FrameRefusedError(self._refused)
+        self._missing = length - 1
+        self.narrow(MAX_BODY, EVERY_KIND)
 
     def _check_length(self, length: int) -> None:
         if length < 2:
@@ -139,8 +149,6 @@ class FrameParser:
             self._refused = "binary_without_header"
         else:
             self._kind = kind
-        if self._refused is not None:
-            raise FrameRefusedError(self._refused)
 
     def _finish(self, body: bytes | bytearray) -> Frame:
         self._before = self._kind

@@ -3,9 +3,26 @@
 import json
 import re
 
+import msgspec
+
 _ANSWER_ID = re.compile(rb'\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|-?[0-9]+)[,}]')
+_REPLAY_ID = "lomi-replayed-opening"
+_REPLAY_KEY = json.dumps(_REPLAY_ID).encode()
 _MAX_READ = 256 << 10
 """Bytes of a line that the pipe looks into; a longer one is refused by the session anyway."""
+
+
+class _Cancelled(msgspec.Struct):
+    request_id: int | str | None = msgspec.field(name="requestId", default=None)
+
+
+class _Message(msgspec.Struct):
+    method: str
+    id: int | str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_message = msgspec.json.Decoder(_Message)
 
 
 class Journal:
@@ -21,53 +38,54 @@ class Journal:
         if len(line) > _MAX_READ:
             return
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            message = _message.decode(line)
+        except (msgspec.DecodeError, RecursionError):
             return
-        if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-            return
-        self._note(message, line)
-
-    def _note(self, message: dict[str, object], line: bytes) -> None:
-        method = message["method"]
-        if method == "notifications/cancelled":
-            params = message.get("params")
-            if isinstance(params, dict):
-                self._under_way.pop(_key(params.get("requestId")), None)
-        elif method == "notifications/initialized":
+        if message.method == "notifications/cancelled":
+            self._under_way.pop(_key(_cancelled(message.params)), None)
+        elif message.method == "notifications/initialized":
             self._initialized = line
-        elif "id" in message:
-            if method == "initialize":
-                self._opening = message
-            self._under_way[_key(message["id"])] = line
+        elif message.id is not None:
+            if message.method == "initialize":
+                self._opening = msgspec.json.decode(line, type=dict[str, object])
+            self._under_way[_key(message.id)] = line
 
-    def incoming(self, line: bytes | bytearray | memoryview) -> None:
-        """Note a line of the session: the request that it answers is no longer under way."""
+    def incoming(self, line: bytes | bytearray | memoryview) -> bool:
+        """Note a line of the session: the request that it answers is no longer under way.
+
+        Whether it is the client's: it is not where it answers an opening that was repeated.
+        """
         found = _ANSWER_ID.match(line)
-        if found is not None:
-            self._under_way.pop(_key(json.loads(found[1])), None)
+        if found is None:
+            return True
+        answered = found[1]
+        if answered == _REPLAY_KEY:
+            return False
+        self._under_way.pop(_key(json.loads(answered) if answered[:1] == b'"' else int(answered)), None)
+        return True
 
     def under_way(self) -> list[bytes]:
         """The lines of the requests without an answer, in order."""
         return list(self._under_way.values())
 
-    def opening(self, replay_id: str) -> list[bytes]:
-        """What brings another session into the state of this one; its answer to `replay_id` is not the client's.
+    def opening(self) -> list[bytes]:
+        """What brings another session into the state of this one; the answer to it is not the client's.
 
         Empty in the era without a handshake, and while the handshake itself is under way.
         """
         if self._opening is None or _key(self._opening["id"]) in self._under_way:
             return []
-        lines = [json.dumps({**self._opening, "id": replay_id}).encode()]
+        lines = [json.dumps({**self._opening, "id": _REPLAY_ID}).encode()]
         if self._initialized is not None:
             lines.append(self._initialized)
         return lines
 
 
-def answers(line: bytes | bytearray | memoryview, request_id: str) -> bool:
-    """Whether `line` is the answer to the request `request_id`."""
-    found = _ANSWER_ID.match(line)
-    return found is not None and found[1] == json.dumps(request_id).encode()
+def _cancelled(params: msgspec.Raw) -> int | str | None:
+    try:
+        return msgspec.json.decode(params, type=_Cancelled).request_id
+    except msgspec.DecodeError:
+        return None
 
 
 def _key(request_id: object) -> str:

@@ -6,18 +6,17 @@ It never reconnects after a loss: from then on a local session answers everythin
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Literal, Protocol
 
 from lomi.link.connection import BrokerConnection
 from lomi.link.errors import LinkError
 from lomi.link.frames import Frame, Kind
 from lomi.mcp.bounds import END_OF_INPUT, FAREWELL_SECONDS
-from lomi.mcp.journal import Journal, answers
+from lomi.mcp.journal import Journal
 from lomi.mcp.stdio import LineReader, LineRefusedError, LineWriter
 
 _INVALID_REQUEST = -32600
-_REPLAY_ID = "lomi-replayed-opening"
 _GOODBYE_SECONDS = FAREWELL_SECONDS + 1.0
 
 Phase = Literal["app_unavailable", "connected", "disconnected"]
@@ -95,6 +94,7 @@ class Pipe:
     async def carry(self) -> str | None:
         """Carry lines until the client closes its side; return why its side was closed on it, if it was."""
         await self.look()
+        self._reader.take = self._forward_now
         try:
             async for line in self._reader.lines():
                 await self._forward(line)
@@ -134,13 +134,23 @@ class Pipe:
         except LinkError:
             return  # the task that receives sees the same end, and finds this line among those under way
 
+    def _forward_now(self, line: bytes) -> bool:
+        """Carry a line without a turn of a task; whether the broker is there and keeps up."""
+        if self._broker is None or not self._broker.writable:
+            return False
+        self._journal.outgoing(line)
+        with suppress(LinkError):  # as in `_forward`
+            self._broker.send_nowait(Frame(Kind.MCP, line or b" "))
+        return True
+
     async def _stay(self, outcome: "asyncio.Future[None]") -> None:
         """Hold the connection for its whole life. `outcome` is set once it stands or is known not to."""
         try:
             async with self._connect() as broker:
-                for line in self._journal.opening(_REPLAY_ID):
+                for line in self._journal.opening():
                     await broker.send(Frame(Kind.MCP, line))
                 self._broker, self._phase = broker, "connected"
+                broker.offer(self._to_client_now)
                 _settle(outcome)
                 await self._receive(broker)
         except LinkError as error:
@@ -162,7 +172,7 @@ class Pipe:
 
     def _to_local(self, line: bytes) -> None:
         if self._local is None:
-            for opening in self._journal.opening(_REPLAY_ID):
+            for opening in self._journal.opening():
                 self._local_lines.put_nowait(opening)
             self._local = self._tasks.create_task(self._serve_locally(self._lines(), self._to_client, self))
         self._local_lines.put_nowait(line)
@@ -172,9 +182,16 @@ class Pipe:
             yield await self._local_lines.get()
 
     async def _to_client(self, line: bytes | bytearray | memoryview) -> None:
-        if not answers(line, _REPLAY_ID):
-            self._journal.incoming(line)
+        if self._journal.incoming(line):
             await self._writer.send(line)
+
+    def _to_client_now(self, frame: Frame) -> bool:
+        """Carry an answer without a turn of a task; whether the client keeps up."""
+        if frame.kind is not Kind.MCP or self._writer.behind:
+            return False
+        if self._journal.incoming(frame.body):
+            self._writer.send_nowait(frame.body)
+        return True
 
 
 def _settle(outcome: "asyncio.Future[None]") -> None:

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from mcp.server import Server
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
+from mcp.server.runner import serve_loop
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 
@@ -42,8 +43,13 @@ async def serve(lines: AsyncIterator[bytes], send_line: SendLine, backend: Backe
         backend: this client's view of the broker.
     """
     traffic = Traffic(lines, send_line, backend)
-    server = _server()
-    await server.run(Reader(traffic), Writer(traffic), server.create_initialization_options())
+    server, reader, writer = _server(), Reader(traffic), Writer(traffic)
+    options = server.create_initialization_options()
+    if await traffic.opens_with_handshake():
+        # Where the SDK chooses the era itself it relays every later message through a task and a stream more.
+        await serve_loop(server, reader, writer, lifespan_state={}, init_options=options)
+    else:
+        await server.run(reader, writer, options)
 
 
 async def _list_tools(

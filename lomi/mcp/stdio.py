@@ -5,7 +5,7 @@ import fcntl
 import os
 import selectors
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -52,6 +52,11 @@ class LineReader:
         self._awaited: asyncio.Future[bytes] | None = None
         self._watching = False
         self._can_be_watched = _can_be_watched(descriptor)
+        self.take: Callable[[bytes], bool] = lambda _line: False
+        """Offered a whole line before `lines` yields it, where that waits for nothing else; it says whether it took it.
+
+        It must not raise.
+        """
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield lines without their ends until the input ends; an unfinished last line is dropped.
@@ -91,9 +96,10 @@ class LineReader:
         return line
 
     async def _more(self) -> bytes:
-        deadline = None if self._begun is None else self._begun + self._line_seconds
+        if self._begun is None:
+            return await self._read()
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(self._begun + self._line_seconds):
                 return await self._read()
         except TimeoutError:
             raise LineRefusedError("a line must end within 5 s of its first byte") from None
@@ -119,7 +125,9 @@ class LineReader:
             return
         except OSError:  # the peer reset it, the terminal is gone: nothing more comes
             chunk = b""
-        self._awaited.set_result(chunk)
+        whole = not self._buffer and chunk.find(b"\n") == len(chunk) - 1
+        if not (whole and chunk and self.take(chunk[:-1])):
+            self._awaited.set_result(chunk)
 
     def _watch(self, *, wanted: bool) -> None:
         if wanted is self._watching:
@@ -150,16 +158,28 @@ class LineWriter:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.set_blocking(descriptor, False)
 
+    @property
+    def behind(self) -> bool:
+        """Whether the client has yet to read as much as is kept for it."""
+        return self._lines.full()
+
     async def send(self, line: bytes | bytearray | memoryview) -> None:
         """Put one line, without its end, on its way; waits while the client is behind."""
+        if not self.send_nowait(line):
+            await self._lines.put(memoryview(b"".join((line, b"\n"))))
+
+    def send_nowait(self, line: bytes | bytearray | memoryview) -> bool:
+        """Put one line, without its end, on its way, unless the client is behind; whether it is."""
+        if self.behind:
+            return False
         rest = memoryview(b"".join((line, b"\n")))
         if self._lines.empty() and not self._writing:
             # Nothing is before it: most lines need no other task, and no further round of the loop.
             with suppress(OSError):  # what a pipe that is full or closed did not take, `run` finds out
                 rest = rest[os.write(self._descriptor, rest) :]
-            if not rest:
-                return
-        await self._lines.put(rest)
+        if rest:
+            self._lines.put_nowait(rest)
+        return True
 
     async def sent(self) -> None:
         """Wait until all lines are with the client's pipe."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Self
@@ -11,7 +12,14 @@ import anyio
 import msgspec
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp_types import CONNECTION_CLOSED, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PROTOCOL_VERSION_META_KEY,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 
 from lomi.core.backend import Backend
 from lomi.link.errors import LinkError
@@ -27,6 +35,8 @@ from lomi.mcp.lines import (
 )
 
 MAX_PENDING = 1024
+_MOST_BEFORE = 8
+"""Messages before the first request that are kept for it, as many as the SDK keeps."""
 SendLine = Callable[[bytes], Awaitable[None]]
 """Sends one whole line, never interleaved with another; raises OSError or LinkError when the other side is gone."""
 
@@ -55,9 +65,27 @@ class Traffic:
         self._idle = asyncio.Event()
         self._idle.set()
         self._client_left = False
+        self._handshake = False
+        self._held: deque[SessionMessage] = deque()
+
+    async def opens_with_handshake(self) -> bool:
+        """Whether the first request is `initialize`. It is still `next_message`'s to give, and what came before it."""
+        while (arrived := await self._arriving()) is not None:
+            if isinstance(arrived.message, JSONRPCRequest):
+                self._held.append(arrived)
+                self._handshake = arrived.message.method == "initialize"
+                break
+            if len(self._held) < _MOST_BEFORE:
+                self._held.append(arrived)
+        return self._handshake
 
     async def next_message(self) -> SessionMessage | None:
         """The next message that is the SDK's to answer; None at the end of input."""
+        return self._held.popleft() if self._held else await self._arriving()
+
+    async def _arriving(self) -> SessionMessage | None:
+        if self._client_left:
+            return None
         async for line in self._lines:
             if line == END_OF_INPUT:
                 self._client_left = True
@@ -76,6 +104,9 @@ class Traffic:
     def _admit(self, incoming: Incoming) -> SessionMessage | None:
         if incoming.id is None:
             return self._notification(incoming)
+        if self._handshake and incoming.method != "initialize" and PROTOCOL_VERSION_META_KEY in _meta(incoming.params):
+            message = "this session began with a handshake: requests carry no protocol version"
+            raise RefusedLine(INVALID_REQUEST, message, incoming.id)
         key = coerce_request_id(incoming.id)
         if key in self._exchanges:
             # Its id can't be named in the answer: the client would take that for the answer of the first one.
@@ -86,7 +117,7 @@ class Traffic:
             backend=self._backend,
             id=incoming.id,
             arguments=incoming.arguments or b"{}",
-            wants_progress=_wants_progress(incoming.params),
+            wants_progress="progressToken" in _meta(incoming.params),
             cancellable=incoming.method != "initialize",
         )
         self._exchanges[key] = exchange
@@ -95,7 +126,10 @@ class Traffic:
         async def forget() -> None:
             self.settle(key)
 
-        request = JSONRPCRequest(jsonrpc="2.0", id=incoming.id, method=incoming.method, params=incoming.params)
+        # Its parts have been judged: they are not validated a second time.
+        request = JSONRPCRequest.model_construct(
+            jsonrpc="2.0", id=incoming.id, method=incoming.method, params=incoming.params
+        )
         return SessionMessage(request, ServerMessageMetadata(request_context=exchange, on_request_unanswered=forget))
 
     def _notification(self, incoming: Incoming) -> SessionMessage | None:
@@ -214,9 +248,9 @@ class Writer:
         return None
 
 
-def _wants_progress(params: dict[str, object] | None) -> bool:
-    meta = (params or {}).get("_meta")
-    return isinstance(meta, dict) and "progressToken" in meta
+def _meta(params: dict[str, object] | None) -> dict[str, object]:
+    meta = params.get("_meta") if params else None
+    return meta if isinstance(meta, dict) else {}
 
 
 def _error(message: JSONRPCError) -> dict[str, object]:
