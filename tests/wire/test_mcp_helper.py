@@ -17,6 +17,7 @@ from mcp_world import (
     ERAS,
     PICTURE,
     FakeBackend,
+    RawHelper,
     broker,
     call,
     data_of,
@@ -180,6 +181,43 @@ async def test_order_of_arrival(tmp_path: Path) -> None:
         for _ in range(200):
             await helper.receive()
         assert [json.loads(arguments)["n"] for _, arguments in backend.seen] == list(range(200))
+
+
+async def test_order_of_arrival_in_pieces(tmp_path: Path) -> None:
+    """Wherever the pipe cuts the lines, and whether their reader waits or not: each arrives once, whole, in order."""
+    backend = FakeBackend()
+    async with broker(tmp_path, backend) as endpoint, raw_helper(helper_arguments(endpoint)) as helper:
+        assert helper.process.stdin is not None
+        lines = [call("echo", {"n": n, "x": "y" * (n % 97)}, n) for n in range(300)]
+        written, size = b"".join(line + b"\n" for line in lines), 0
+        while written:
+            size = size * 7 % 991 + 1
+            helper.process.stdin.write(written[:size])
+            await helper.process.stdin.drain()
+            written = written[size:]
+            await asyncio.sleep(0.001 if size % 3 else 0)
+        answered = [json.loads(await _line(helper))["id"] for _ in lines]
+        assert sorted(answered) == list(range(300))
+        assert [json.loads(arguments)["n"] for _, arguments in backend.seen] == list(range(300))
+
+
+async def _line(helper: RawHelper) -> bytes:
+    assert helper.process.stdout is not None
+    return await asyncio.wait_for(helper.process.stdout.readline(), 40)
+
+
+@each_era
+async def test_what_belongs_to_the_other_era_is_refused(tmp_path: Path, era: str) -> None:
+    """The first request decides; a later one of the other era is told, and the session goes on."""
+    backend = FakeBackend()
+    async with broker(tmp_path, backend) as endpoint, raw_helper(helper_arguments(endpoint), era) as helper:
+        assert data_of(await helper.ask(call("echo", {"n": 1}, 1, era)))["tool"] == "echo"
+        stray = call("echo", {"n": 2}, 2, ERAS[1]) if era == ERAS[0] else opening(ERAS[0])[0]
+        refused = await helper.ask(stray)
+        assert refused["id"] == json.loads(stray)["id"]
+        assert refused["error"]["code"] == (-32600 if era == ERAS[0] else -32022)
+        assert data_of(await helper.ask(call("echo", {"n": 3}, 3, era)))["tool"] == "echo"
+        assert [json.loads(arguments)["n"] for _, arguments in backend.seen] == [1, 3]
 
 
 async def test_notification_flood(tmp_path: Path) -> None:
