@@ -126,10 +126,7 @@ class Traffic:
         async def forget() -> None:
             self.settle(key)
 
-        # Its parts have been judged: they are not validated a second time.
-        request = JSONRPCRequest.model_construct(
-            jsonrpc="2.0", id=incoming.id, method=incoming.method, params=incoming.params
-        )
+        request = JSONRPCRequest(jsonrpc="2.0", id=incoming.id, method=incoming.method, params=incoming.params)
         return SessionMessage(request, ServerMessageMetadata(request_context=exchange, on_request_unanswered=forget))
 
     def _notification(self, incoming: Incoming) -> SessionMessage | None:
