@@ -60,9 +60,12 @@ def is_alive(name: ProcessName) -> bool:
 def session_members(leader: ProcessName, proc: Path = PROC) -> Iterator[ProcessName]:
     """What runs in the session that a process has led, itself not counted, whether or not it still lives.
 
-    The kernel gives a leader's pid to no other process while its session has a member.
+    Nothing where the system does not tell. The kernel gives a leader's pid to no other process while its session has a
+    member.
     """
-    if leader.boot != kernel_boot(proc) or start_ticks(leader.pid, proc) not in (None, leader.started):
+    if not leader.boot or leader.boot != kernel_boot(proc):
+        return
+    if start_ticks(leader.pid, proc) not in (None, leader.started):
         return
     for entry in proc.iterdir():
         if entry.name.isdigit() and int(entry.name) != leader.pid:
@@ -80,5 +83,6 @@ def ignores(pid: int, number: int, proc: Path = PROC) -> bool:
         text = (proc / str(pid) / "status").read_text(encoding="ascii", errors="replace")
     except OSError:
         return True
-    mask = int(text.partition("SigIgn:")[2].split()[0], 16)
+    # At the start of a line: the name, which comes before it, may be anything else.
+    mask = int(text.partition("\nSigIgn:")[2].split()[0], 16)
     return bool(mask & 1 << (number - 1))

@@ -64,6 +64,7 @@ async def test_a_closed_terminal_leaves_only_what_ignores_the_hang_up(left: str)
                 "sleep 1000 & echo $! > disowned; disown",
                 trapping,
                 "(trap '' HUP; echo > ignored; exec sleep 1000) & echo $! > ignoring",
+                "cp $(type -P sleep) './SigIgn: ) S 1'; './SigIgn: ) S 1' 1000 & echo $! > misnamed; disown",
             ):
                 await qa.do("lomi_terminal_run", {**await qa.keyed(), **place, "command": command})
             for told in ("trapped", "ignored"):
@@ -73,7 +74,10 @@ async def test_a_closed_terminal_leaves_only_what_ignores_the_hang_up(left: str)
                 assert (await qa.call("lomi_terminal_run", run)).data["state"] == "outcome_unknown"
             panel = {name: place[name] for name in ("panelId", "terminalSessionId")}
             await qa.do("lomi_panel_close", {**await qa.revised(), **panel})
-            pids = {name: int((world.project / name).read_text()) for name in ("disowned", "catching", "ignoring")}
+            pids = {
+                name: int((world.project / name).read_text())
+                for name in ("disowned", "catching", "ignoring", "misnamed")
+            }
             alive = {name for name, pid in pids.items() if process_state(pid) not in ("Z", "")}
             os.kill(pids["ignoring"], signal.SIGKILL)
             assert alive == {"ignoring"}
