@@ -2,10 +2,10 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from lomi.broker import rendering
-from lomi.broker.admission import Sight, admit, see
+from lomi.broker.admission import admit, see
 from lomi.broker.border import captured
 from lomi.broker.handlers.operation import standing
 from lomi.broker.loop import Loop
@@ -21,7 +21,6 @@ from lomi.contract.parse import parse
 from lomi.contract.profiles import ToolSelection
 from lomi.core.backend import InvalidParams, Progress, Request, ToolList, ToolReply
 from lomi.core.grant import Grant
-from lomi.core.layout import Layout
 from lomi.core.port import Act, Call, Read, Reply
 from lomi.core.refusal import Refusal
 
@@ -73,13 +72,11 @@ class SessionBackend:
         if isinstance(handler, Act):
             return await self._act(definition, given, request)
         async with self._slot():
-            layout = self._world.layout.layout
-            admitted, sight = admit(self._world, self._session, definition, given)
-            seen = _Seen(layout, sight)
+            admitted, _ = admit(self._world, self._session, definition, given)
             assert isinstance(handler, Read)
             if not definition.wait_of(given):
-                return await self._observed(handler, admitted.call, definition, seen)
-        return await self._observed(handler, admitted.call, definition, seen)
+                return await self._observed(handler, admitted.call, definition)
+        return await self._observed(handler, admitted.call, definition)
 
     def _slot(self) -> "_Slot":
         return _Slot(self._session)
@@ -99,13 +96,11 @@ class SessionBackend:
             raise Refusal(ErrorCode.DEADLINE_EXCEEDED, "deadline")
         raise Refusal(ErrorCode.APP_UNAVAILABLE, "adapter_failed_before")
 
-    async def _observed(self, handler: Read, call: Call[Any], definition: Definition, seen: "_Seen") -> ToolReply:
+    async def _observed(self, handler: Read, call: Call[Any], definition: Definition) -> ToolReply:
         """A read's answer, if authority, grant and generation still stand when it is there."""
         reply = await self._read(handler, call, definition)
         grant = self._world.sessions.require_authority(self._session)
-        sight = seen.sight
-        if grant is not call.grant or self._world.layout.layout is not seen.layout:
-            sight = see(self._world, self._session, grant, definition, call.input)
+        sight = see(self._world, self._session, grant, definition, call.input)
         if sight.resource is not None and sight.generation_given is not None:
             self._world.generations.check(sight.resource, sight.generation_given, sight.generation_field or "")
         return rendering.ok(reply)
@@ -184,13 +179,6 @@ class SessionBackend:
         if operation.state is OperationState.CANCELLED:
             raise Refusal(ErrorCode.CONTROL_REVOKED, "session_ended")
         raise Refusal(ErrorCode.DEADLINE_EXCEEDED, "still_running")
-
-
-class _Seen(NamedTuple):
-    """What a call was admitted on: while grant and layout are the same, the same is in sight."""
-
-    layout: Layout
-    sight: Sight
 
 
 class _Slot:

@@ -26,12 +26,16 @@ def names_twice(text: bytes, decoded: object) -> bool:
     return False
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, dict):
-        return len(value) + sum(_count(item) for item in value.values() if isinstance(item, (dict, list)))
-    if isinstance(value, list):
-        return sum(_count(item) for item in value if isinstance(item, (dict, list)))
-    return 0
+def _count(value: object) -> int:
+    keys, rest = 0, [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, dict):
+            keys += len(one)
+            rest.extend(one.values())
+        elif isinstance(one, list):
+            rest.extend(one)
+    return keys
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

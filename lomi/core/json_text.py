@@ -1,5 +1,7 @@
 """JSON text from outside, judged before anything acts on it: no decoder we use notices a key that comes twice."""
 
+import json
+
 import msgspec
 
 from lomi.contract.keys import names_twice
@@ -21,10 +23,19 @@ def read_object(text: bytes) -> dict[str, object] | None:
         DuplicateKeyError: a key comes twice, at any depth.
     """
     try:
-        found: object = msgspec.json.decode(text)
-        twice = names_twice(text, found)
+        found, twice = _read(text)
     except (ValueError, RecursionError) as error:
         raise MalformedJsonError("not JSON") from error
     if twice:
         raise DuplicateKeyError("a key comes twice")
     return found if isinstance(found, dict) else None
+
+
+def _read(text: bytes) -> tuple[object, bool]:
+    try:
+        found: object = msgspec.json.decode(text)
+    except msgspec.ValidationError:
+        # JSON all the same: it holds a number that is too large for a float.
+        msgspec.json.decode(text, type=msgspec.Raw)
+        found = json.loads(text.decode())
+    return found, names_twice(text, found)

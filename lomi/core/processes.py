@@ -60,17 +60,20 @@ def is_alive(name: ProcessName) -> bool:
 def session_members(leader: ProcessName, proc: Path = PROC) -> Iterator[ProcessName]:
     """What runs in the session that a process has led, itself not counted, whether or not it still lives.
 
-    Nothing where the system does not tell. The kernel gives a leader's pid to no other process while its session has a
-    member.
+    Nothing where the system does not tell, and where another process now has the leader's pid. The kernel gives it to
+    none while the session has a member; once it is empty, another one may come to bear its number.
     """
     if not leader.boot or leader.boot != kernel_boot(proc):
         return
-    if start_ticks(leader.pid, proc) not in (None, leader.started):
+    led = stat_fields(leader.pid, proc)
+    if led is not None and int(led[19]) != leader.started:
         return
     for entry in proc.iterdir():
         if entry.name.isdigit() and int(entry.name) != leader.pid:
             fields = stat_fields(int(entry.name), proc)
-            if fields is not None and fields[0] not in "ZX" and int(fields[3]) == leader.pid:
+            if fields is None or fields[0] in "ZX" or int(fields[3]) != leader.pid:
+                continue
+            if int(fields[19]) >= leader.started:
                 yield ProcessName(int(entry.name), int(fields[19]), leader.boot)
 
 

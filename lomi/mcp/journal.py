@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 
 import msgspec
 
@@ -39,15 +40,16 @@ class Journal:
             return
         try:
             message = _message.decode(line)
-        except (msgspec.DecodeError, RecursionError):
+            opening = json.loads(line) if message.method == "initialize" else None
+        except (ValueError, RecursionError):
             return
         if message.method == "notifications/cancelled":
             self._under_way.pop(_key(_cancelled(message.params)), None)
         elif message.method == "notifications/initialized":
             self._initialized = line
         elif message.id is not None:
-            if message.method == "initialize":
-                self._opening = msgspec.json.decode(line, type=dict[str, object])
+            if opening is not None:
+                self._opening = opening
             self._under_way[_key(message.id)] = line
 
     def incoming(self, line: bytes | bytearray | memoryview) -> bool:
@@ -58,10 +60,10 @@ class Journal:
         found = _ANSWER_ID.match(line)
         if found is None:
             return True
-        answered = found[1]
-        if answered == _REPLAY_KEY:
+        if found[1] == _REPLAY_KEY:
             return False
-        self._under_way.pop(_key(json.loads(answered) if answered[:1] == b'"' else int(answered)), None)
+        with suppress(ValueError):  # no id that was ever noted
+            self._under_way.pop(_key(json.loads(found[1])), None)
         return True
 
     def under_way(self) -> list[bytes]:

@@ -104,13 +104,13 @@ class Traffic:
     def _admit(self, incoming: Incoming) -> SessionMessage | None:
         if incoming.id is None:
             return self._notification(incoming)
-        if self._handshake and incoming.method != "initialize" and PROTOCOL_VERSION_META_KEY in _meta(incoming.params):
-            message = "this session began with a handshake: requests carry no protocol version"
-            raise RefusedLine(INVALID_REQUEST, message, incoming.id)
         key = coerce_request_id(incoming.id)
         if key in self._exchanges:
             # Its id can't be named in the answer: the client would take that for the answer of the first one.
             raise RefusedLine(INVALID_REQUEST, "the id is that of a request still under way")
+        if self._handshake and incoming.method != "initialize" and PROTOCOL_VERSION_META_KEY in _meta(incoming.params):
+            message = "this session began with a handshake: requests carry no protocol version"
+            raise RefusedLine(INVALID_REQUEST, message, incoming.id)
         if len(self._exchanges) >= MAX_PENDING:
             raise RefusedLine(TOO_MANY_PENDING, f"at most {MAX_PENDING} requests may be under way", incoming.id)
         exchange = Exchange(

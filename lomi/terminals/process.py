@@ -31,14 +31,26 @@ def signal_group(name: ProcessName, number: int) -> None:
             return
 
 
-def _running(leader: ProcessName) -> set[tuple[ProcessName, str]]:
-    """What hears a hang-up in a session, but for its leader, each with the program that it runs now."""
+def _running(leader: ProcessName, mark: str | None) -> set[tuple[ProcessName, str]]:
+    """What hears a hang-up in a session, but for its leader, each with the program that it runs, where that shows."""
     found = set()
     for name in session_members(leader):
-        if not ignores(name.pid, signal.SIGHUP):
-            with suppress(OSError):
-                found.add((name, str(Path(f"/proc/{name.pid}/exe").readlink())))
+        if ignores(name.pid, signal.SIGHUP) or not _is_ours(name, mark):
+            continue
+        program = ""
+        with suppress(OSError):  # it guards its memory, as ssh-agent does
+            program = str(Path(f"/proc/{name.pid}/exe").readlink())
+        found.add((name, program))
     return found
+
+
+def _is_ours(name: ProcessName, mark: str | None) -> bool:
+    """Whether it may be signalled and, with a mark, was started with that in its environment."""
+    try:
+        os.kill(name.pid, 0)
+        return mark is None or f"{mark}=".encode() in Path(f"/proc/{name.pid}/environ").read_bytes()
+    except OSError:
+        return False
 
 
 def _signal(name: ProcessName, *numbers: int) -> None:
@@ -48,24 +60,35 @@ def _signal(name: ProcessName, *numbers: int) -> None:
                 os.kill(name.pid, number)
 
 
-async def end_session(leader: ProcessName) -> None:
+async def end_session(leader: ProcessName, mark: str | None = None) -> None:
     """Hang up on what a shell has left in its session; what is still there after 2 s is killed.
 
     A shell that is killed tells its jobs nothing, and a job that has just been forked may lose the hang-up on its way
     to the program that it is to run: so each program hears it. What ignores it (nohup) or has left the session
     (setsid) stays.
+
+    Args:
+        leader: the shell, which has just been seen to end.
+        mark: where that was long ago, so that its session may have ended too and another one bear its number: a
+            variable that all of it have in their environment.
     """
     told: set[tuple[ProcessName, str]] = set()
     try:
         async with asyncio.timeout(HANGUP_S):
-            while left := await asyncio.to_thread(_running, leader):
+            while left := await asyncio.to_thread(_running, leader, mark):
                 for name, _ in left - told:
                     _signal(name, signal.SIGHUP, signal.SIGCONT)
                 told |= left
                 await asyncio.sleep(SESSION_PAUSE_S)
+            return
     except TimeoutError:
-        for name, _ in await asyncio.to_thread(_running, leader):
-            _signal(name, signal.SIGKILL)
+        pass
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HANGUP_S):
+            while left := await asyncio.to_thread(_running, leader, mark):
+                for name, _ in left:
+                    _signal(name, signal.SIGKILL)
+                await asyncio.sleep(SESSION_PAUSE_S)
 
 
 class PtyProcess:
@@ -78,6 +101,8 @@ class PtyProcess:
         self._child = child
         self.name = name
         self.exit_code: int | None = None
+        self._sweeping = asyncio.Lock()
+        self._swept = False
         self._writing = asyncio.Lock()
         self._writable = asyncio.Event()
 
@@ -177,7 +202,11 @@ class PtyProcess:
             except TimeoutError:
                 signal_group(self.name, signal.SIGKILL)
                 await self._child.wait()
-        await end_session(self.name)
+        async with self._sweeping:
+            # Once, and right after its end: later its session may be another's.
+            if not self._swept:
+                self._swept = True
+                await end_session(self.name)
 
     def _let_go_of_slave(self) -> None:
         if self._slave >= 0:

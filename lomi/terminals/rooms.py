@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from lomi.core.ids import GenerationId
+from lomi.core.inside import TERMINAL_MARK
 from lomi.core.port import Ledger, ResourceKey
 from lomi.core.processes import ProcessName, is_alive
 from lomi.core.refusal import EffectFailed, Refusal
@@ -111,8 +112,9 @@ class Terminals:
 
     async def end_all(self) -> None:
         """End every terminal of this broker."""
-        for generation in tuple(self._live):
-            await self.end(generation)
+        async with asyncio.TaskGroup() as ending:
+            for generation in tuple(self._live):
+                ending.create_task(self.end(generation))
 
 
 def _write_rc(path: Path, text: str) -> None:
@@ -122,11 +124,15 @@ def _write_rc(path: Path, text: str) -> None:
 
 async def _sweep(ledger: Ledger) -> None:
     """End the shells that an earlier broker left, if pid and start time prove them, and their jobs; forget the rest."""
-    for left in await ledger.remembered("terminal"):
-        name = msgspec.json.decode(left.identity, type=ProcessName)
+    remembered = await ledger.remembered("terminal")
+    names = [msgspec.json.decode(left.identity, type=ProcessName) for left in remembered]
+    for name in names:
         if is_alive(name):
             signal_group(name, signal.SIGKILL)
-        await end_session(name)
+    async with asyncio.TaskGroup() as ending:
+        for name in names:
+            ending.create_task(end_session(name, TERMINAL_MARK))
+    for left in remembered:
         await ledger.forget(left.generation)
 
 

@@ -60,9 +60,11 @@ async def test_a_closed_terminal_leaves_only_what_ignores_the_hang_up(left: str)
         async with agent(world) as qa:
             place = await terminal(qa)
             trapping = "bash -c 'trap : HUP; echo > trapped; while :; do sleep 0.1; done' & echo $! > catching"
+            spawning = "bash -c 'trap : HUP; while :; do (trap : HUP; sleep 9; sleep 9) & sleep 0.05; done' & disown"
             for command in (
                 "sleep 1000 & echo $! > disowned; disown",
                 trapping,
+                spawning,
                 "(trap '' HUP; echo > ignored; exec sleep 1000) & echo $! > ignoring",
                 "cp $(type -P sleep) './SigIgn: ) S 1'; './SigIgn: ) S 1' 1000 & echo $! > misnamed; disown",
             ):

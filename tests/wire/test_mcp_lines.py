@@ -117,6 +117,9 @@ def test_read_object_refuses() -> None:
     for text in (b'{"a":1,"a":1}', b'[[{"b":{"a":1,"c":2,"a":3}}]]', b'{"\\u0061":1,"a":2}'):
         with pytest.raises(DuplicateKeyError):
             read_object(text)
+    deep = b'{"a":' * 900 + b"1" + b"}" * 900
+    for text in (deep, b'{"a":1e400,"b":"a\\":"}'):
+        assert read_object(text) == json.loads(text)
     for text in (b"", b"{", b"Infinity", b'"\\ud83d"', b'"\\ud83d\\ud83d"', b'"\\ude42\\ud83d"', b"\x00"):
         with pytest.raises(MalformedJsonError):
             read_object(text)
@@ -127,6 +130,9 @@ def test_journal() -> None:
     journal = Journal()
     first = b'{"jsonrpc":"2.0","id":"o","method":"initialize","params":{"x":1}}'
     ready = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    for bad in (b'"\xff"', b"1" * 5000, b'"\\ud83d"'):
+        journal.outgoing(b'{"jsonrpc":"2.0","id":"o","method":"initialize","params":{"x":%b}}' % bad)
+    assert journal.under_way() == []
     journal.outgoing(first)
     assert (journal.opening(), journal.under_way()) == ([], [first])
     journal.incoming(b'{"jsonrpc":"2.0","id":"o","result":{}}')
