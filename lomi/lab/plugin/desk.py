@@ -259,7 +259,9 @@ class Desk:
             return None
         for phone in attempt.phones:
             device = listed.get(phone.device_id)
-            if phone.running and (device is None or device.generation != phone.generation or not device.process_alive):
+            # It may have left its running phase before its process was seen to end.
+            lives = device is not None and device.process_alive and device.phase == "running"
+            if phone.running and (device is None or not lives or device.generation != phone.generation):
                 said = f"phone {phone.name} ended its generation {phone.generation} while the test used it"
                 return Cause(message=said, code="APP_UNAVAILABLE", reason="emulator_exited")
         return None
