@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -57,7 +58,14 @@ def is_alive(name: ProcessName) -> bool:
     return name.boot == kernel_boot() and start_ticks(name.pid) == name.started
 
 
-def session_members(leader: ProcessName, proc: Path = PROC) -> Iterator[ProcessName]:
+class Member(NamedTuple):
+    """A process of a session, and its process group."""
+
+    name: ProcessName
+    group: int
+
+
+def session_members(leader: ProcessName, proc: Path = PROC) -> Iterator[Member]:
     """What runs in the session that a process has led, itself not counted, whether or not it still lives.
 
     Nothing where the system does not tell, and where another process now has the leader's pid. The kernel gives it to
@@ -74,7 +82,7 @@ def session_members(leader: ProcessName, proc: Path = PROC) -> Iterator[ProcessN
             if fields is None or fields[0] in "ZX" or int(fields[3]) != leader.pid:
                 continue
             if int(fields[19]) >= leader.started:
-                yield ProcessName(int(entry.name), int(fields[19]), leader.boot)
+                yield Member(ProcessName(int(entry.name), int(fields[19]), leader.boot), int(fields[2]))
 
 
 def ignores(pid: int, number: int, proc: Path = PROC) -> bool:

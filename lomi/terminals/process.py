@@ -14,6 +14,7 @@ import termios
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from lomi.core.processes import ProcessName, ignores, is_alive, kernel_boot, name_of, session_members
 
@@ -31,16 +32,26 @@ def signal_group(name: ProcessName, number: int) -> None:
             return
 
 
-def _running(leader: ProcessName, mark: str | None) -> set[tuple[ProcessName, str]]:
-    """What hears a hang-up in a session, but for its leader, each with the program that it runs, where that shows."""
+class _Job(NamedTuple):
+    """What hears a hang-up: a process, the program that it runs, where that shows, its group if all of that hears."""
+
+    name: ProcessName
+    program: str
+    group: int | None
+
+
+def _jobs(leader: ProcessName, mark: str | None) -> set[_Job]:
+    """What hears a hang-up in a session, but for its leader."""
+    members = list(session_members(leader))
+    deaf = {member for member in members if ignores(member.name.pid, signal.SIGHUP)}
+    spared = {member.group for member in deaf}
     found = set()
-    for name in session_members(leader):
-        if ignores(name.pid, signal.SIGHUP) or not _is_ours(name, mark):
-            continue
-        program = ""
-        with suppress(OSError):  # it guards its memory, as ssh-agent does
-            program = str(Path(f"/proc/{name.pid}/exe").readlink())
-        found.add((name, program))
+    for name, group in set(members) - deaf:
+        if _is_ours(name, mark):
+            program = ""
+            with suppress(OSError):  # it guards its memory, as ssh-agent does
+                program = str(Path(f"/proc/{name.pid}/exe").readlink())
+            found.add(_Job(name, program, None if group in spared else group))
     return found
 
 
@@ -49,6 +60,8 @@ def _is_ours(name: ProcessName, mark: str | None) -> bool:
     try:
         os.kill(name.pid, 0)
         return mark is None or f"{mark}=".encode() in Path(f"/proc/{name.pid}/environ").read_bytes()
+    except ProcessLookupError:
+        return mark is None  # its group may go on
     except OSError:
         return False
 
@@ -58,6 +71,15 @@ def _signal(name: ProcessName, *numbers: int) -> None:
         if is_alive(name):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(name.pid, number)
+
+
+def _kill(job: _Job) -> None:
+    """With its group, where that may be: a process that forks and ends again and again is never met by its own pid."""
+    if job.group is None:
+        _signal(job.name, signal.SIGKILL)
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(job.group, signal.SIGKILL)
 
 
 async def end_session(leader: ProcessName, mark: str | None = None) -> None:
@@ -72,12 +94,12 @@ async def end_session(leader: ProcessName, mark: str | None = None) -> None:
         mark: where that was long ago, so that its session may have ended too and another one bear its number: a
             variable that all of it have in their environment.
     """
-    told: set[tuple[ProcessName, str]] = set()
+    told: set[_Job] = set()
     try:
         async with asyncio.timeout(HANGUP_S):
-            while left := await asyncio.to_thread(_running, leader, mark):
-                for name, _ in left - told:
-                    _signal(name, signal.SIGHUP, signal.SIGCONT)
+            while left := await asyncio.to_thread(_jobs, leader, mark):
+                for job in left - told:
+                    _signal(job.name, signal.SIGHUP, signal.SIGCONT)
                 told |= left
                 await asyncio.sleep(SESSION_PAUSE_S)
             return
@@ -85,9 +107,9 @@ async def end_session(leader: ProcessName, mark: str | None = None) -> None:
         pass
     with suppress(TimeoutError):
         async with asyncio.timeout(HANGUP_S):
-            while left := await asyncio.to_thread(_running, leader, mark):
-                for name, _ in left:
-                    _signal(name, signal.SIGKILL)
+            while left := await asyncio.to_thread(_jobs, leader, mark):
+                for job in left:
+                    _kill(job)
                 await asyncio.sleep(SESSION_PAUSE_S)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -13,6 +14,17 @@ IGNORED = (signal.SIGCHLD, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.
 
 HEARING = "sh -c 'echo > begun; exec sleep 1000'"
 """A program that hears signals once it says so: bash itself may lose one between a fork and the program."""
+
+HOPPING = """
+import os, signal, time
+signal.signal(signal.SIGHUP, lambda *_: None)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    if os.fork():
+        os._exit(0)
+    time.sleep(0.01)
+"""
+"""A program that is another process before anybody has met it by its pid."""
 
 
 async def terminal(qa: Agent) -> dict[str, Any]:
@@ -59,12 +71,14 @@ async def test_a_closed_terminal_leaves_only_what_ignores_the_hang_up(left: str)
     with opened_world(POLICY) as world:
         async with agent(world) as qa:
             place = await terminal(qa)
+            (world.project / "hopping.py").write_text(HOPPING)
             trapping = "bash -c 'trap : HUP; echo > trapped; while :; do sleep 0.1; done' & echo $! > catching"
             spawning = "bash -c 'trap : HUP; while :; do (trap : HUP; sleep 9; sleep 9) & sleep 0.05; done' & disown"
             for command in (
                 "sleep 1000 & echo $! > disowned; disown",
                 trapping,
                 spawning,
+                f"{sys.executable} hopping.py & disown",
                 "(trap '' HUP; echo > ignored; exec sleep 1000) & echo $! > ignoring",
                 "cp $(type -P sleep) './SigIgn: ) S 1'; './SigIgn: ) S 1' 1000 & echo $! > misnamed; disown",
             ):
