@@ -196,11 +196,12 @@ async def _shown(page: Page, world: World, deadline_s: float) -> tuple[bytes, Wi
         taken = look.result() if look.done else None
         if taken is not None and page.frames.world(world.frame_id) is world:
             return taken
+    end = page.clock() + deadline_s
     for _ in range(_DOCUMENTS - 1):
         # Where another document comes meanwhile, it is what the page shows now.
         with suppress(ContextGoneError):
-            return await _drawn(page, deadline_s)
-    return await _drawn(page, deadline_s)
+            return await _drawn(page, end - page.clock())
+    return await _drawn(page, end - page.clock())
 
 
 async def _drawn(page: Page, deadline_s: float) -> tuple[bytes, Window]:

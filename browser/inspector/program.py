@@ -148,8 +148,9 @@ class Program:
 
     def _remove(self) -> None:
         # Helpers of the engine may still write for an instant after it has gone.
+        shutil.rmtree(self.directory, ignore_errors=True)
         for _ in range(_REMOVALS):
-            shutil.rmtree(self.directory, ignore_errors=True)
             if not self.directory.exists():
                 return
             time.sleep(_REMOVAL_PAUSE_S)
+            shutil.rmtree(self.directory, ignore_errors=True)

@@ -192,6 +192,7 @@ const lineOf = (item) => {
 
 function collect(options) {
   watch();
+  grounds.clear();
   nextRef = Math.max(nextRef, options.base || 0);
   const walk = gather(options.budgetMs || 250);
   lastWalk = walk;
@@ -281,6 +282,7 @@ const NAMED_ELSEWHERE = new Set('INPUT SELECT TEXTAREA IMG AREA'.split(' '));
 // Find by text or role over the whole document.
 function find(options) {
   watch();
+  grounds.clear();
   nextRef = Math.max(nextRef, options.base || 0);
   const wanted = flat(options.text || '');
   const role = options.role ? options.role.toLowerCase() : '';

@@ -86,14 +86,14 @@ def session_members(leader: ProcessName, proc: Path = PROC) -> Iterator[Member]:
 
 
 def ignores(pid: int, number: int, proc: Path = PROC) -> bool:
-    """Whether a process ignores a signal; one that is gone ignores all.
+    """Whether a process ignores a signal, or the system does not tell. One that is gone ignores none.
 
     Source: proc_pid_status(5), SigIgn.
     """
     try:
         text = (proc / str(pid) / "status").read_text(encoding="ascii", errors="replace")
     except OSError:
-        return True
+        return False
     # At the start of a line: the name, which comes before it, may be anything else.
-    mask = int(text.partition("\nSigIgn:")[2].split()[0], 16)
-    return bool(mask & 1 << (number - 1))
+    fields = text.partition("\nSigIgn:")[2].split()
+    return not fields or bool(int(fields[0], 16) & 1 << (number - 1))

@@ -12,6 +12,9 @@ _REPLAY_KEY = json.dumps(_REPLAY_ID).encode()
 _MAX_READ = 256 << 10
 """Bytes of a line that the pipe looks into; a longer one is refused by the session anyway."""
 
+_MOST_UNDER_WAY = 2048
+"""Twice what a session takes: of a line that it refuses without a name for it no answer ever takes it out."""
+
 
 class _Cancelled(msgspec.Struct):
     request_id: int | str | None = msgspec.field(name="requestId", default=None)
@@ -50,7 +53,8 @@ class Journal:
         elif message.id is not None:
             if opening is not None:
                 self._opening = opening
-            self._under_way[_key(message.id)] = line
+            if len(self._under_way) < _MOST_UNDER_WAY:
+                self._under_way[_key(message.id)] = line
 
     def incoming(self, line: bytes | bytearray | memoryview) -> bool:
         """Note a line of the session: the request that it answers is no longer under way.
@@ -86,7 +90,7 @@ class Journal:
 def _cancelled(params: msgspec.Raw) -> int | str | None:
     try:
         return msgspec.json.decode(params, type=_Cancelled).request_id
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -20,7 +20,9 @@ from lomi.core.processes import ProcessName, ignores, is_alive, kernel_boot, nam
 
 WRITE_CHUNK = 4096
 HANGUP_S = 2.0
-SESSION_PAUSE_S = 0.02
+FIRST_PAUSE_S = 0.02
+PAUSE_S = 0.1
+EMPTY_LOOKS = 2
 
 
 def signal_group(name: ProcessName, number: int) -> None:
@@ -33,25 +35,24 @@ def signal_group(name: ProcessName, number: int) -> None:
 
 
 class _Job(NamedTuple):
-    """What hears a hang-up: a process, the program that it runs, where that shows, its group if all of that hears."""
+    """A process that hears a hang-up, its group, and the program that it runs, where that shows."""
 
     name: ProcessName
+    group: int
     program: str
-    group: int | None
 
 
 def _jobs(leader: ProcessName, mark: str | None) -> set[_Job]:
-    """What hears a hang-up in a session, but for its leader."""
-    members = list(session_members(leader))
-    deaf = {member for member in members if ignores(member.name.pid, signal.SIGHUP)}
-    spared = {member.group for member in deaf}
+    """What hears a hang-up in a session, but for its leader, and for groups of which some process ignores it."""
+    members = set(session_members(leader))
+    spared = {member.group for member in members if ignores(member.name.pid, signal.SIGHUP)}
     found = set()
-    for name, group in set(members) - deaf:
-        if _is_ours(name, mark):
+    for name, group in members:
+        if group not in spared and _is_ours(name, mark):
             program = ""
             with suppress(OSError):  # it guards its memory, as ssh-agent does
                 program = str(Path(f"/proc/{name.pid}/exe").readlink())
-            found.add(_Job(name, program, None if group in spared else group))
+            found.add(_Job(name, group, program))
     return found
 
 
@@ -73,44 +74,39 @@ def _signal(name: ProcessName, *numbers: int) -> None:
                 os.kill(name.pid, number)
 
 
-def _kill(job: _Job) -> None:
-    """With its group, where that may be: a process that forks and ends again and again is never met by its own pid."""
-    if job.group is None:
-        _signal(job.name, signal.SIGKILL)
-        return
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(job.group, signal.SIGKILL)
-
-
 async def end_session(leader: ProcessName, mark: str | None = None) -> None:
-    """Hang up on what a shell has left in its session; what is still there after 2 s is killed.
+    """Hang up on what a shell has left in its session; what is still there after 2 s is killed, for 2 s at the most.
 
     A shell that is killed tells its jobs nothing, and a job that has just been forked may lose the hang-up on its way
-    to the program that it is to run: so each program hears it. What ignores it (nohup) or has left the session
-    (setsid) stays.
+    to the program that it is to run: so each program hears it. What ignores it (nohup) stays with its process group,
+    and what has left the session (setsid).
 
     Args:
         leader: the shell, which has just been seen to end.
         mark: where that was long ago, so that its session may have ended too and another one bear its number: a
-            variable that all of it have in their environment.
+            variable that a process must have in its environment to be taken for one of it.
     """
     told: set[_Job] = set()
-    try:
-        async with asyncio.timeout(HANGUP_S):
-            while left := await asyncio.to_thread(_jobs, leader, mark):
-                for job in left - told:
-                    _signal(job.name, signal.SIGHUP, signal.SIGCONT)
-                told |= left
-                await asyncio.sleep(SESSION_PAUSE_S)
-            return
-    except TimeoutError:
-        pass
+    empty = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(HANGUP_S):
-            while left := await asyncio.to_thread(_jobs, leader, mark):
-                for job in left:
-                    _kill(job)
-                await asyncio.sleep(SESSION_PAUSE_S)
+            # What forks and ends again and again is easily missed by one look.
+            while empty < EMPTY_LOOKS:
+                left = await asyncio.to_thread(_jobs, leader, mark)
+                empty = 0 if left else empty + 1
+                for job in left - told:
+                    _signal(job.name, signal.SIGHUP, signal.SIGCONT)
+                await asyncio.sleep(FIRST_PAUSE_S if left - told or empty else PAUSE_S)
+                told |= left
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HANGUP_S):
+            while told:
+                # With its group: by its own pid such a program is never met.
+                for group in {job.group for job in told}:
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.killpg(group, signal.SIGKILL)
+                await asyncio.sleep(FIRST_PAUSE_S)
+                told = await asyncio.to_thread(_jobs, leader, mark)
 
 
 class PtyProcess:
@@ -214,7 +210,7 @@ class PtyProcess:
                     self._forget_writer()
 
     async def end(self) -> None:
-        """Hang up, then kill the group; returns when the child is reaped and what it left in its session is gone."""
+        """Hang up, then kill the group; returns when the child is reaped and its session is ended (`end_session`)."""
         if self._child.returncode is None:
             signal_group(self.name, signal.SIGHUP)
             signal_group(self.name, signal.SIGCONT)
@@ -227,8 +223,8 @@ class PtyProcess:
         async with self._sweeping:
             # Once, and right after its end: later its session may be another's.
             if not self._swept:
-                self._swept = True
                 await end_session(self.name)
+                self._swept = True
 
     def _let_go_of_slave(self) -> None:
         if self._slave >= 0:

@@ -53,11 +53,12 @@ for argument; do
 done
 echo "$profile" > "$told"
 (
-  end=$((SECONDS + 2))
+  end=$((SECONDS + 1))
   while ((SECONDS < end)) && [ -d "$profile" ]; do : > "$profile/$RANDOM"; done
 ) 2>/dev/null 3<&- 4>&- &
+sleep 0.2
 """
-"""An engine that ends at once and leaves a helper, which writes for one to two seconds more."""
+"""An engine that soon ends and leaves a helper, which writes for up to a second."""
 
 
 def _gone(pid: int, started: int, profile: Path) -> bool:

@@ -1,5 +1,6 @@
 """What a terminal's programs hear, however the broker was started."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ end = time.monotonic() + 60
 while time.monotonic() < end:
     if os.fork():
         os._exit(0)
+    open("hopped", "w").write(str(os.getpid()))
     time.sleep(0.01)
 """
 """A program that is another process before anybody has met it by its pid."""
@@ -73,7 +75,8 @@ async def test_a_closed_terminal_leaves_only_what_ignores_the_hang_up(left: str)
             place = await terminal(qa)
             (world.project / "hopping.py").write_text(HOPPING)
             trapping = "bash -c 'trap : HUP; echo > trapped; while :; do sleep 0.1; done' & echo $! > catching"
-            spawning = "bash -c 'trap : HUP; while :; do (trap : HUP; sleep 9; sleep 9) & sleep 0.05; done' & disown"
+            each = "echo $RANDOM > spawned; (trap : HUP; sleep 9; sleep 9) & sleep 0.05"
+            spawning = f"bash -c 'trap : HUP; while :; do {each}; done' & disown"
             for command in (
                 "sleep 1000 & echo $! > disowned; disown",
                 trapping,
@@ -83,13 +86,15 @@ async def test_a_closed_terminal_leaves_only_what_ignores_the_hang_up(left: str)
                 "cp $(type -P sleep) './SigIgn: ) S 1'; './SigIgn: ) S 1' 1000 & echo $! > misnamed; disown",
             ):
                 await qa.do("lomi_terminal_run", {**await qa.keyed(), **place, "command": command})
-            for told in ("trapped", "ignored"):
+            for told in ("trapped", "ignored", "spawned", "hopped"):
                 await until((world.project / told).exists)
             if left:
                 run = {**await qa.keyed(), **place, "command": left, "waitMs": 15000}
                 assert (await qa.call("lomi_terminal_run", run)).data["state"] == "outcome_unknown"
             panel = {name: place[name] for name in ("panelId", "terminalSessionId")}
             await qa.do("lomi_panel_close", {**await qa.revised(), **panel})
+            marks = [world.project / name for name in ("spawned", "hopped")]
+            before = [mark.stat().st_mtime_ns for mark in marks]
             pids = {
                 name: int((world.project / name).read_text())
                 for name in ("disowned", "catching", "ignoring", "misnamed")
@@ -97,6 +102,8 @@ async def test_a_closed_terminal_leaves_only_what_ignores_the_hang_up(left: str)
             alive = {name for name, pid in pids.items() if process_state(pid) not in ("Z", "")}
             os.kill(pids["ignoring"], signal.SIGKILL)
             assert alive == {"ignoring"}
+            await asyncio.sleep(0.5)
+            assert [mark.stat().st_mtime_ns for mark in marks] == before, "a program that forks goes on"
 
 
 async def test_the_next_broker_ends_the_jobs_of_a_killed_one() -> None:

@@ -248,7 +248,10 @@ class Desk:
                 attempt.cause = cause or infra.told(error)
 
     def _dead(self, attempt: Attempt) -> Cause | None:
-        """Why a phone of the attempt is not in the life in which it was handed out, though nobody stopped it here."""
+        """Why a phone of the attempt is not in the life in which it was handed out, or out of reach in it.
+
+        None where it runs, or was stopped here.
+        """
         if self._lab is None or not attempt.phones:
             return None
         try:
@@ -259,11 +262,14 @@ class Desk:
             return None
         for phone in attempt.phones:
             device = listed.get(phone.device_id)
-            # It may have left its running phase before its process was seen to end.
-            lives = device is not None and device.process_alive and device.phase == "running"
-            if phone.running and (device is None or not lives or device.generation != phone.generation):
+            if not phone.running:
+                continue
+            if device is None or device.generation != phone.generation or not device.process_alive:
                 said = f"phone {phone.name} ended its generation {phone.generation} while the test used it"
                 return Cause(message=said, code="APP_UNAVAILABLE", reason="emulator_exited")
+            if device.phase != "running":  # on a busy machine its process is seen to end a while after adb has lost it
+                said = f"phone {phone.name} went offline in its generation {phone.generation} while the test used it"
+                return Cause(message=said, code="APP_UNAVAILABLE", reason="offline")
         return None
 
     def _judge(self, attempt: Attempt, report: pytest.TestReport, error: BaseException | None) -> None:
